@@ -46,7 +46,7 @@ def check(document, text, dev_verbs, program):
             yield f"{document}: ./dev {verb} does not exist"
     if not program:
         return
-    verbs = set(re.findall(r"^  ([a-z]+(?:-[a-z]+)*) ", help_of(program).split("Subcommands:")[-1], re.M))
+    verbs = set(re.findall(r"^  ([a-z]+(?:-[a-z]+)*) ", help_of(program), re.M))
     for code in re.findall(r"```.*?```|`[^`\n]+`", text, re.S):
         for line in code.replace("\\\n", " ").strip("`").splitlines():
             match = re.match(r"(?:\$ )?(?:build/)?temper ([a-z]+(?:-[a-z]+)*)\b(.*)", line.strip())

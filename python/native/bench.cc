@@ -12,6 +12,7 @@
 #include "engine.h"
 #include "given.h"
 #include "guard.h"
+#include "measure/energy.h"
 #include "measure/paired.h"
 #include "measure/timer.h"
 
@@ -38,8 +39,8 @@ TimerOptions timer_of(nb::dict options, nb::object callback) {
   timer.relative_error = nb::cast<double>(options["error"]);
   timer.warmup = nb::cast<int>(options["warmup"]);
   timer.iterations = nb::cast<int>(options["iterations"]);
-  timer.progress = [report = progress_of(std::move(callback))](int samples, double seconds) {
-    report(samples == 0 ? std::string("warming up") : concat(samples, " runs in ", int64_t(seconds * 10) / 10.0, " s"));
+  timer.progress = [report = progress_of(std::move(callback)), plain = timer](int samples, double seconds) {
+    tell(report, step_of(plain, "measuring", samples, seconds));
   };
   return timer;
 }
@@ -114,7 +115,9 @@ nb::str bench_callable(nb::object callable, nb::dict options, nb::object progres
     const WithoutGil released;
     reset_peak_resident();
     const EnvironmentSampler sampler(std::max(threads, 1));
+    const EnergyMeter energy;
     set_samples(run, measure(body_of(callable), timer));
+    if (run.device == "cpu") run.cpu_watts_mean = energy.watts();
     const Environment environment = sampler.finish();
     run.load_by_others = environment.load_by_others;
     if (!run.load_by_others) run.notes["load_by_others"] = "n/a (needs half a second, and a kernel that shows it)";
@@ -153,7 +156,7 @@ nb::str compare_in_turns(nb::object a, nb::object b, nb::dict options, nb::objec
   const auto batch = nb::cast<int64_t>(options["batch"]);
   const auto report = progress_of(std::move(callback));
   paired.progress = [&](int rounds, double seconds) {
-    report(concat(rounds, " rounds in ", int64_t(seconds * 10) / 10.0, " s"));
+    tell(report, {"timing in turns", seconds, paired.max_seconds, "s", concat(rounds, " rounds")});
   };
   if (sides[0].engine && sides[1].engine && !nb::cast<bool>(options["force"])) {
     check_same_inputs(*sides[0].engine, *sides[1].engine);

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/relax.h"
 #include "bind.h"
+#include "measure/clock.h"
 
 namespace nb = nanobind;
 
@@ -105,18 +106,23 @@ void check_interrupted() {
   if (ending) refuse_ending();
 }
 
-std::function<void(const std::string&)> progress_of(nb::object callback) {
+Progress progress_of(nb::object callback) {
   if (!callback.is_none() && !PyCallable_Check(callback.ptr()))
-    fail(ErrorKind::usage, "progress is a ", class_of(callback), "; it must be a function of one string, or None");
+    fail(ErrorKind::usage, "progress is a ", class_of(callback),
+         "; it must be a function of one string, None or False");
   // The function is copied and let go where the GIL is not held: only a pointer goes along.
   const std::shared_ptr<nb::object> shared(new nb::object(std::move(callback)), [](nb::object* object) {
     const nb::gil_scoped_acquire gil;
     delete object;
   });
-  return [shared](const std::string& text) {
+  return [shared, meter = std::make_shared<ProgressMeter>()](const ProgressStep& step) {
     check_interrupted();
     if (shared->is_none()) return;
     const nb::gil_scoped_acquire gil;
+    // A bar of _progress.py says how wide it is, and gets what a terminal shows; the user's function gets the words.
+    std::string text = text_of(step);
+    if (nb::hasattr(*shared, "bar_width"))
+      text = meter->line(step, 1e-3 * host_clock().now_ms(), nb::cast<size_t>(shared->attr("bar_width")));
     (*shared)(nb::str(text.c_str(), text.size()));
   };
 }

@@ -3,8 +3,7 @@
 #pragma once
 #include <nanobind/nanobind.h>
 
-#include <functional>
-#include <string>
+#include "base/progress.h"
 
 namespace temper::python {
 
@@ -24,9 +23,9 @@ class WithoutGil {
 // Refuses as WithoutGil does, for what needs no other thread to run.
 void check_process();
 
-// A user's progress callback, None allowed, for code without the GIL. Looks for Ctrl-C too; what the callback raises,
-// or KeyboardInterrupt, passes through the caller as nanobind::python_error.
-std::function<void(const std::string&)> progress_of(nanobind::object callback);
+// A user's progress callback or a bar of _progress.py, None allowed, for code without the GIL. Looks for Ctrl-C too;
+// what the callback raises, or KeyboardInterrupt, passes through the caller as nanobind::python_error.
+Progress progress_of(nanobind::object callback);
 
 // Raises what PyErr_CheckSignals has (KeyboardInterrupt), or Error{usage} where the interpreter ends. GIL not held.
 void check_interrupted();

@@ -56,7 +56,7 @@ class Samples {
     if (at_ >= chosen_.size()) return nb::none();
     {
       const WithoutGil released;
-      tell(progress_, session_ ? "running " : "reading ", at_, " of ", chosen_.size());
+      tell(progress_, {session_ ? "running" : "reading", double(at_), double(chosen_.size()), "samples"});
       batch = gather_batch(data_, std::span(chosen_).subspan(at_, std::min(size_t(sizes_.size), chosen_.size() - at_)));
       at_ += size_t(batch.count);
       for (size_t i = 0; i < batch.inputs.size(); ++i)

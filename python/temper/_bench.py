@@ -7,16 +7,16 @@ import functools
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Union
+from typing import Any
 
 from . import _temper
 from ._engine import Engine
 from ._check import number, whole
 from ._error import Error, must_exist
+from ._progress import Progress, shows_progress
 from ._show import table
 from ._speech import python_of
 
-Progress = Union[Callable[[str], object], None]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -164,6 +164,7 @@ def _check_counts(**counts: int | float | None) -> None:
             number(name, value, 0)
 
 
+@shows_progress
 def bench(
     what: Engine | Callable[..., Any],
     inputs: Any = None,
@@ -216,7 +217,7 @@ def bench(
         Of a function: what the record says of it. ``model``, the ONNX file of the same model, makes it comparable with
         engines by ``temper compare``.
     progress
-        Called with a line of text now and then.
+        Called with a line of text now and then; without it a terminal and a notebook show a bar, with False nothing does.
 
     Raises
     ------
@@ -259,6 +260,7 @@ def bench(
     return _results_of(_temper.bench_callable(_call_of(what, inputs), options, progress))[0]
 
 
+@shows_progress
 def compare(
     a: Engine | Callable[..., Any] | BenchResult,
     b: Engine | Callable[..., Any] | BenchResult,

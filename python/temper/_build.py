@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Union
 
 from . import _temper
@@ -15,6 +15,7 @@ from ._engine import Engine, _cuda_folders
 from ._check import flag, names, number, text, whole
 from ._error import ArgumentTypeError, Error, must_exist
 from ._model import Model, model_of
+from ._progress import Progress, shows_progress
 from ._show import rows_of, table
 from ._serve_timings import command as _timing_helper
 
@@ -200,6 +201,7 @@ def _is_data(calibration: Any) -> bool:
     return calibration is not None and not isinstance(calibration, Ranges)
 
 
+@shows_progress
 def build(
     model: Model,
     *,
@@ -233,7 +235,7 @@ def build(
     raise_to: str = "",
     samples: int | None = None,
     output_name: str = "",
-    progress: Callable[[str], object] | None = None,
+    progress: Progress = None,
 ) -> Engine:
     """Imports, optimises and measures: seconds to minutes, without the GIL.
 
@@ -307,7 +309,7 @@ def build(
     output_name
         The output that holds the classes, where there are several, or it is a sequence.
     progress
-        Called with a line of text now and then. What it raises ends the build and comes back as it is; so does Ctrl-C.
+        Called with a line of text now and then; without it a terminal and a notebook show a bar, with False nothing does. What it raises ends the build and comes back as it is; so does Ctrl-C.
 
     Raises
     ------

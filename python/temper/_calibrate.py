@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 from . import _temper
@@ -13,6 +13,7 @@ from ._check import names, whole
 from ._data import Data, DataSource, data_of
 from ._error import must_exist
 from ._model import Model, model_of
+from ._progress import Progress, shows_progress
 from ._show import rows_of, table
 from ._speech import python_of
 
@@ -100,7 +101,7 @@ class Ranges:
 
 
 def _calibrated(
-    model: Any, data: Iterable[Inputs] | DataSource, method: str, seed: int, options: dict[str, Any], progress: Callable[[str], object] | None
+    model: Any, data: Iterable[Inputs] | DataSource, method: str, seed: int, options: dict[str, Any], progress: Progress
 ) -> Ranges:
     seed = whole("seed", seed, 0)
     tell = (lambda text: None) if progress is None else progress
@@ -119,6 +120,7 @@ def _calibrated(
     return Ranges(calibrator.finish(preprocess), [MethodTrial(*trial) for trial in calibrator.trials()])
 
 
+@shows_progress
 def calibrate(
     model: Model,
     data: Iterable[Inputs] | DataSource,
@@ -127,7 +129,7 @@ def calibrate(
     seed: int = 0,
     threads: int = 0,
     disable: Iterable[str] = (),
-    progress: Callable[[str], object] | None = None,
+    progress: Progress = None,
 ) -> Ranges:
     """Runs the model in FP32 on every batch of ``data`` and observes its values. Memory does not grow with the data.
 
@@ -146,6 +148,8 @@ def calibrate(
         ``"minmax"``, ``"percentile"``, ``"percentile:99.99"``, ``"mse"``.
     seed
         Of the choice of those samples.
+    progress
+        Called with a line of text now and then; without it a terminal and a notebook show a bar, with False nothing does.
 
     Raises
     ------

@@ -13,6 +13,7 @@ from ._data import DataSource, data_of
 from ._engine import Engine
 from ._check import whole
 from ._error import Error
+from ._progress import Progress, shows_progress
 from ._show import table
 from ._model import Model, model_of
 from ._run import Answers, run
@@ -139,6 +140,7 @@ def _judged_by(metric: Callable[[Answers], Any], model: Any, data: DataSource, r
         score=score, reference_score=other)  # fmt: skip
 
 
+@shows_progress
 def evaluate(
     model: Engine | Model,
     data: DataSource,
@@ -149,7 +151,7 @@ def evaluate(
     seed: int = 0,
     batch: int | None = None,
     output_name: str = "",
-    progress: Callable[[str], object] | None = None,
+    progress: Progress = None,
     **build: Any,
 ) -> Evaluation:
     """Runs an engine on data, as ``temper evaluate``: how often it is right, and how near it is to FP32. Without the GIL.
@@ -174,7 +176,7 @@ def evaluate(
     output_name
         The output that holds the classes, where there are several, or it is a sequence.
     progress
-        Called with a line of text now and then. What it raises ends the evaluation and comes back as it is; so does Ctrl-C.
+        Called with a line of text now and then; without it a terminal and a notebook show a bar, with False nothing does. What it raises ends the evaluation and comes back as it is; so does Ctrl-C.
     build
         Of a model: arguments of :func:`build`, like ``precision`` and ``calibration``.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-from collections.abc import Callable
 from typing import Any
 
 from . import _temper
@@ -13,10 +12,10 @@ from ._build import DEFAULT
 from ._check import number, text, whole
 from ._engine import Engine, Inputs, _cuda_folders
 from ._error import Error, must_exist
+from ._progress import Progress, shows_progress
 from ._show import rows_of, table
 from ._speech import python_of
 
-Progress = Callable[[str], object]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,6 +101,7 @@ def _options(duration: float, batch: int | None, timing_cache: str | os.PathLike
     }
 
 
+@shows_progress
 def profile(
     engine: Engine | str | os.PathLike[str],
     inputs: Inputs | None = None,
@@ -110,7 +110,7 @@ def profile(
     duration: float = 3.0,
     timing_cache: str | os.PathLike[str] = DEFAULT,
     cuda_path: str | os.PathLike[str] | None = None,
-    progress: Progress | None = None,
+    progress: Progress = None,
 ) -> Profile:
     """Times an engine step by step, as ``temper profile``, and says how near each step is to the machine's limits.
 
@@ -129,7 +129,7 @@ def profile(
     cuda_path
         As for :func:`build`; of a plan's path.
     progress
-        Called with a line of text now and then. What it raises ends the profile and comes back as it is; so does Ctrl-C.
+        Called with a line of text now and then; without it a terminal and a notebook show a bar, with False nothing does. What it raises ends the profile and comes back as it is; so does Ctrl-C.
 
     Raises
     ------
@@ -215,13 +215,14 @@ class Explanation:
             for engine in self.engines)  # fmt: skip
 
 
+@shows_progress
 def explain(
     *what: Engine | str | os.PathLike[str],
     asked: str = "",
     duration: float = 3.0,
     timing_cache: str | os.PathLike[str] = DEFAULT,
     cuda_path: str | os.PathLike[str] | None = None,
-    progress: Progress | None = None,
+    progress: Progress = None,
 ) -> Explanation:
     """Says whether engines got the precision that was asked for, where their time goes, and what to change first.
 

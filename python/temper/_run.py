@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy
@@ -15,6 +15,7 @@ from ._data import DataSource, data_of
 from ._engine import Engine
 from ._error import Error, UnsupportedError
 from ._model import Model, model_of
+from ._progress import Progress, shows_progress
 from ._show import table
 
 
@@ -179,7 +180,7 @@ def batches(
     samples: int | None = None,
     seed: int = 0,
     batch: int | None = None,
-    progress: Callable[[str], object] | None = None,
+    progress: Progress = None,
     **build: Any,
 ) -> Batches:
     """Reads data as the model takes them, batch by batch, and runs it on each: memory does not grow with the data.
@@ -197,7 +198,8 @@ def batches(
     batch
         Samples in a batch; what the engine is tuned for, or up to 32, without.
     progress
-        Called with a line of text now and then. What it raises comes back as it is; so does Ctrl-C.
+        Called with a line of text now and then; :func:`run` shows a bar in a terminal and a notebook without it, and nothing with False.
+        What it raises comes back as it is; so does Ctrl-C.
     build
         Of a model: arguments of :func:`build`, like ``precision`` and ``calibration``.
 
@@ -211,9 +213,10 @@ def batches(
     if build and (isinstance(model, Engine) or (isinstance(given, str) and _temper.is_plan(given))):
         raise Error(f"{', '.join(build)} of an engine cannot be changed; leave it out")
     options = build_options("" if isinstance(model, Engine) else given, **build)
-    return Batches(_temper.Samples(given, options, data_of(data, samples, seed, build.get("memory_limit")), size, bool(runs), progress), bool(runs))
+    return Batches(_temper.Samples(given, options, data_of(data, samples, seed, build.get("memory_limit")), size, bool(runs), progress or None), bool(runs))
 
 
+@shows_progress
 def run(
     model: Engine | Model,
     data: DataSource,
@@ -221,7 +224,7 @@ def run(
     samples: int | None = None,
     seed: int = 0,
     batch: int | None = None,
-    progress: Callable[[str], object] | None = None,
+    progress: Progress = None,
     **build: Any,
 ) -> Answers:
     """Runs a model over data, as ``temper run``: a folder of pictures, a file, or arrays.

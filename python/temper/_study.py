@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 from . import _temper
@@ -15,6 +15,7 @@ from ._data import Data, DataSource, data_of
 from ._check import number
 from ._error import Error, must_exist
 from ._evaluate import Share, share_of
+from ._progress import Progress, shows_progress
 from ._show import rows_of, table
 from ._speech import python_of
 
@@ -84,6 +85,7 @@ def _precision_of(row: dict[str, Any]) -> StudiedPrecision:
     )  # fmt: skip
 
 
+@shows_progress
 def study(
     model: str | os.PathLike[str],
     data: DataSource,
@@ -114,7 +116,7 @@ def study(
     disable: Iterable[str] = (),
     quick: bool = False,
     cuda_path: str | os.PathLike[str] | None = None,
-    progress: Callable[[str], object] | None = None,
+    progress: Progress = None,
 ) -> Study:
     """Builds a model in several precisions, evaluates and times them side by side, as ``temper study``. Without the GIL.
 
@@ -154,7 +156,7 @@ def study(
     device, threads, timing_cache, workspace, memory_limit, keep_first, keep_last, keep_fp32, keep_bf16, keep_fp16, disable, quick, cuda_path
         As for :func:`build`.
     progress
-        Called with a line of text now and then. What it raises ends the study and comes back as it is; so does Ctrl-C.
+        Called with a line of text now and then; without it a terminal and a notebook show a bar, with False nothing does. What it raises ends the study and comes back as it is; so does Ctrl-C.
 
     Raises
     ------

@@ -105,7 +105,7 @@ class EvaluateTest(WorkflowCase):
         temper.set_log_callback(lambda level, text: messages.append((level, text)))
         self.addCleanup(temper.set_log_callback, None)
         temper.evaluate(engine, self.arrays, progress=lines.append)
-        self.assertEqual(lines[:2], ["evaluating 0 of 200", "evaluating 1 of 200"])
+        self.assertEqual(lines[:2], ["evaluating: 0 of 200 samples", "evaluating: 1 of 200 samples"])
         self.assertIn(("info", "200 samples, in batches of 1"), messages)
         raised = LookupError("mine")
 
@@ -136,7 +136,7 @@ class BudgetTest(WorkflowCase):
         self.assertLessEqual(mixed.drop, 0.02)
         self.assertEqual((len(mixed.layers), mixed.ranges.samples), (5, 200))
         self.assertTrue(any(line.startswith("calibrating") for line in lines), lines)
-        self.assertTrue(any(line.startswith("mixed precision: candidate 1,") for line in lines), lines)
+        self.assertTrue(any(line.startswith("mixed precision: 0 of 14 candidates at most, ") for line in lines), lines)
         # The same ranges give the same search, and a tighter budget keeps more.
         tight = temper.build(DIGITS, precision="int8", calibration=mixed.ranges, max_drop=0.000001, metric="snr", raise_to="fp32", data=self.npz,
                              threads=1, measure=False)  # fmt: skip

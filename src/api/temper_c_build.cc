@@ -76,8 +76,8 @@ BuildOptions build_options(const temper_build_options* from) {
   if (from->preprocess) options.preprocess[""] = from->preprocess;
   if (from->input_pictures) options.input_pictures = {""};
   if (from->progress)
-    options.progress = [tell = from->progress, context = from->progress_context](const std::string& text) {
-      if (tell(text.c_str(), context)) throw Cancelled();
+    options.progress = [tell = from->progress, context = from->progress_context](const ProgressStep& step) {
+      if (tell(text_of(step).c_str(), context)) throw Cancelled();
     };
   return options;
 }

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "bench/gpu_sampler.h"
+#include "measure/energy.h"
 #include "measure/load.h"
 
 namespace temper {
@@ -35,6 +36,12 @@ std::vector<Dims> shapes_for_batch(const Engine& engine, int64_t batch, const Gi
     fail(ErrorKind::usage, "the model's batch is fixed to ", batch_of(shapes), ", ", batch, " cannot be run");
   engine.check_shapes(shapes);
   return shapes;
+}
+
+ProgressStep step_of(const TimerOptions& timer, const std::string& what, int samples, double seconds) {
+  if (samples == 0) return {concat(what, what.empty() ? "" : ": ", "warming up")};
+  if (timer.iterations > 0) return {what, double(samples), double(timer.iterations), "runs"};
+  return {what, seconds, timer.max_seconds, "s", concat(samples, " runs")};
 }
 
 int64_t batch_of(const std::vector<Dims>& shapes) {
@@ -129,6 +136,7 @@ BenchRun bench_engine(const std::shared_ptr<const Engine>& engine, const std::ve
   }
   GpuSampler gpu_sampler(engine->device());
   const EnvironmentSampler sampler(engine->threads());
+  const EnergyMeter energy;
   if (load.request_rate_per_s > 0)
     set_samples(run,
                 measure_open(bodies, {load.request_rate_per_s, timer.max_seconds, timer.warmup, 0, timer.progress}));
@@ -137,6 +145,7 @@ BenchRun bench_engine(const std::shared_ptr<const Engine>& engine, const std::ve
     DeviceClock clock(*sessions[0], load.cuda_graph);
     set_samples(run, measure(bodies[0], timer, clock));
   } else set_samples(run, measure(bodies[0], timer));
+  if (!engine->device().gpu) run.cpu_watts_mean = energy.watts();
   std::string why_no_state;
   run.gpu = gpu_sampler.finish(why_no_state);
   if (!why_no_state.empty()) run.notes["gpu_clock_mhz_median"] = why_no_state;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/progress.h"
 #include "bench/results.h"
 #include "data/bench_session.h"
 #include "data/given_inputs.h"
@@ -17,6 +18,8 @@ namespace temper {
 // comes before both. Throws Error{usage} where the batch is fixed to another number, a dimension is left open, or the
 // profile refuses the shapes.
 std::vector<Dims> shapes_for_batch(const Engine& engine, int64_t batch, const GivenInputs& given = {});
+// What a timer's callback tells: `samples` in `seconds`; none: it warms up.
+ProgressStep step_of(const TimerOptions& timer, const std::string& what, int samples, double seconds);
 int64_t batch_of(const std::vector<Dims>& shapes);  // first dimension of the first input that has one; otherwise 1
 
 // How runs come: back to back in `streams` sessions at a time, or as requests of a rate (measure/load.h).

@@ -202,8 +202,8 @@ class LimitRules : public RuleBase {
     f.what = concat(percent(share(sum(bound))),
                     " of the time is in layers bound by memory: faster arithmetic does not help them");
     f.evidence.push_back(
-        concat(count_of(int64_t(bound.size()), "layer"), " move ", format_bytes(bytes), ", ",
-               format_number(bytes / sum(bound) / 1e6), " GB/s",
+        concat(count_of(int64_t(bound.size()), "layer"), bound.size() == 1 ? " moves " : " move ", format_bytes(bytes),
+               ", ", format_number(bytes / sum(bound) / 1e6), " GB/s",
                engine.peaks ? concat("; this machine reads ", format_number(engine.peaks->bytes_per_s / 1e9)) : ""));
     f.change = engine.is_plan
                    ? "fewer bytes: a lower precision, or slices of the batch that stay in the cache (build tries them)"

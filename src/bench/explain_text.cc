@@ -7,6 +7,7 @@
 #include "base/concat.h"
 #include "base/quote.h"
 #include "bench/table.h"
+#include "bench/table_fit.h"
 
 namespace temper {
 
@@ -27,10 +28,6 @@ std::string shown(const std::string& name) {
   size_t cut = longest - 3;
   while (cut > 0 && (static_cast<unsigned char>(out[cut]) & 0xc0) == 0x80) --cut;  // not inside a character
   return concat(out.substr(0, cut), "...");
-}
-
-std::string table_text(const Table& table, TextStyle style) {
-  return style == TextStyle::markdown ? markdown_table(table) + "\n" : terminal_table(table);
 }
 
 std::string gain_text(const Finding& f) {
@@ -63,91 +60,80 @@ std::string head_of(const Explanation& e) {
   return text;
 }
 
-// Lines of at most 100 columns, all but the first behind `indent` blanks. Markdown is left to whoever shows it.
-std::string wrapped(const std::string& text, size_t indent, TextStyle style) {
-  constexpr size_t columns = 100;
-  if (style == TextStyle::markdown) return text + "\n";
-  std::string out;
-  size_t column = 0;
-  for (size_t at = 0; at <= text.size();) {
-    const size_t end = std::min(text.find(' ', at), text.size());
-    const std::string word = text.substr(at, end - at);
-    const auto width = size_t(std::count_if(word.begin(), word.end(), [](char c) { return (c & 0xc0) != 0x80; }));
-    if (column > indent && column + 1 + width > columns) {
-      out += concat("\n", std::string(indent, ' '));
-      column = indent;
-    } else if (at > 0) {
-      out += ' ';
-      ++column;
-    }
-    out += word;
-    column += width;
-    at = end + 1;
+// How the text is laid out: markdown is left to whoever shows it.
+struct Page {
+  TextStyle style;
+  size_t width;
+  // The first line begins with `head`, the others stand behind `indent` blanks.
+  std::string lines(const std::string& text, size_t indent, const std::string& head = "") const {
+    return style == TextStyle::markdown ? concat(head, text, "\n") : wrapped(text, indent, head, width);
   }
-  return out + "\n";
+  std::string table(const Table& table) const {
+    return style == TextStyle::markdown ? markdown_table(table) + "\n" : terminal_table(table, width);
+  }
+};
+
+std::vector<std::string> share_cells(const std::vector<TimeShare>& shares, size_t at, bool precision, bool timed) {
+  if (at >= shares.size()) return {"", "", "", ""};
+  const TimeShare& s = shares[at];
+  return {precision ? name_text(s.name) : s.name, concat(s.layers), timed ? format_number(s.ms) : "n/a",
+          timed ? percent(s.share) : "n/a"};
 }
 
-Table shares_table(const Explanation& e) {
-  Table table{{{"precision", false},
-               {"layers"},
-               {"ms"},
-               {"share"},
-               {"", false},
-               {"kind", false},
-               {"layers"},
-               {"ms"},
-               {"share"}},
-              {}};
+// Precisions and kinds side by side, or one below the other where there is no room for that.
+std::string shares_text(const Explanation& e, const Page& page) {
+  const auto columns = [](const char* name) {
+    return std::vector<Table::Column>{{name, false}, {"layers"}, {"ms"}, {"share"}};
+  };
+  Table precisions{columns("precision"), {}}, kinds{columns("kind"), {}}, both = precisions;
+  both.columns.emplace_back(Table::Column{"", false});
+  both.columns.insert(both.columns.end(), kinds.columns.begin(), kinds.columns.end());
   for (size_t i = 0; i < std::max(e.precisions.size(), e.kinds.size()); ++i) {
-    std::vector<std::string> row;
-    auto add = [&](const std::vector<TimeShare>& shares, bool precision) {
-      if (i >= shares.size()) {
-        row.insert(row.end(), 4, "");
-        return;
-      }
-      const TimeShare& s = shares[i];
-      row.push_back(precision ? name_text(s.name) : s.name);
-      row.push_back(concat(s.layers));
-      row.push_back(e.is_timed ? format_number(s.ms) : "n/a");
-      row.push_back(e.is_timed ? percent(s.share) : "n/a");
-    };
-    add(e.precisions, true);
-    row.push_back("");
-    add(e.kinds, false);
-    table.rows.push_back(std::move(row));
+    const std::vector<std::string> left = share_cells(e.precisions, i, true, e.is_timed),
+                                   right = share_cells(e.kinds, i, false, e.is_timed);
+    if (i < e.precisions.size()) precisions.rows.push_back(left);
+    if (i < e.kinds.size()) kinds.rows.push_back(right);
+    std::vector<std::string> row = left;
+    row.emplace_back();
+    row.insert(row.end(), right.begin(), right.end());
+    both.rows.push_back(std::move(row));
   }
-  return table;
+  const std::string wide = terminal_table(both);
+  if (page.style == TextStyle::markdown || !page.width || width_of(wide.substr(0, wide.find('\n'))) <= page.width)
+    return page.table(both);
+  return concat(page.table(precisions), "\n", page.table(kinds));
 }
 
-std::string finding_text(const Finding& f, size_t number, TextStyle style) {
-  const bool markdown = style == TextStyle::markdown;
+std::string finding_text(const Finding& f, size_t number, const Page& page) {
+  const bool markdown = page.style == TextStyle::markdown;
   const std::string bold = markdown ? "**" : "", indent = markdown ? "   - " : "   ";
-  std::string out = wrapped(concat(number, ". ", bold, f.what, bold, ": ", gain_text(f)), 3, style), evidence;
+  std::string out = page.lines(concat(bold, f.what, bold, ": ", gain_text(f)), 3, concat(number, ". ")), evidence;
   for (const std::string& line : f.evidence) evidence += concat(evidence.empty() ? "" : "; ", printable(line));
   auto line = [&](std::string_view name, const std::string& text) {
-    if (!text.empty()) out += wrapped(concat(indent, name, text), 5, style);
+    if (!text.empty()) out += page.lines(text, name.empty() ? 3 : 5, concat(indent, name));
   };
   line("", evidence);
   line("change: ", f.change);
   line("estimated: ", f.estimate);
-  line("layers: ", layers_text(f, style));
+  line("layers: ", layers_text(f, page.style));
   return out;
 }
 
 }  // namespace
 
-std::string text_of(const Explanation& e, TextStyle style, bool all) {
+std::string text_of(const Explanation& e, TextStyle style, bool all, size_t width) {
+  const Page page{style, width};
   const bool markdown = style == TextStyle::markdown;
   const std::string head = head_of(e), gap = markdown ? "\n" : "";
   std::string out = markdown ? concat("## ", shown(e.name), "\n\n", head, head.empty() ? "" : "\n\n")
-                             : concat(shown(e.name), head.empty() ? "" : ": ", head, "\n");
+                             : page.lines(concat(shown(e.name), head.empty() ? "" : ": ", head), 0);
   std::string asked;
   if (!e.asked.empty())
     asked =
         concat("Asked for ", upper(e.asked), e.asked_is_lowest ? " (the lowest seen; --asked says another). " : ". ");
-  out += wrapped(asked + e.answer, 0, style) + gap;
-  for (const std::string& note : e.notes) out += wrapped(concat("Note: ", printable(note), "."), 2, style) + gap;
-  out += concat("\n", table_text(shares_table(e), style), markdown ? "" : "\n");
+  out += page.lines(asked + e.answer, 0) + gap;
+  for (const std::string& note : e.notes) out += page.lines(printable(note) + ".", 2, "Note: ") + gap;
+  out += concat("\n", shares_text(e, page), markdown ? "" : "\n");
 
   size_t number = 0, small = 0;
   for (const Finding& f : e.findings) {
@@ -156,7 +142,7 @@ std::string text_of(const Explanation& e, TextStyle style, bool all) {
       continue;
     }
     if (!number) out += title("What to change, by gain", style, "### ");
-    out += finding_text(f, ++number, style);
+    out += finding_text(f, ++number, page);
   }
   if (number > 0) out += gap;
   if (!number) out += concat("Nothing found that would make it much faster.\n", gap);
@@ -167,17 +153,18 @@ std::string text_of(const Explanation& e, TextStyle style, bool all) {
   return out;
 }
 
-std::string text_of(const ExplainedSet& set, TextStyle style) {
+std::string text_of(const ExplainedSet& set, TextStyle style, size_t width) {
+  const Page page{style, width};
   const bool markdown = style == TextStyle::markdown;
   Table table{{{"engine", false},
                {"asked", false},
-               {"median ms"},
-               {"speed"},
-               {"layers ms"},
-               {"reformats, Q/DQ"},
-               {"wider outputs"},
-               {"wider residuals"},
-               {"wider average pools"}},
+               {"median ms", true, 9},
+               {"speed", true, 9},
+               {"layers ms", true, 6},
+               {"reformats, Q/DQ", true, 7},
+               {"wider outputs", true, 6},
+               {"wider residuals", true, 4},
+               {"wider average pools", true, 3}},
               {}};
   const Explanation* first = nullptr;
   for (const Explanation& e : set.engines) {
@@ -191,13 +178,13 @@ std::string text_of(const ExplainedSet& set, TextStyle style) {
                           concat(n.residuals_wider, " of ", n.residuals),
                           concat(n.averages_wider, " of ", n.averages)});
   }
-  std::string out = concat(title("Side by side", style), table_text(table, style));
+  std::string out = concat(title("Side by side", style), page.table(table));
   out += "wider: of more bits than asked for\n\n";
-  for (const std::string& answer : set.answers) out += wrapped(concat(markdown ? "- " : "", answer), 2, style);
+  for (const std::string& answer : set.answers) out += page.lines(answer, markdown ? 2 : 0, markdown ? "- " : "");
   if (!set.answers.empty()) out += "\n";
   for (const EngineStep& step : set.steps) {
-    out += wrapped(concat(markdown ? "- " : "", step.headline), 2, style);
-    for (const std::string& why : step.why) out += wrapped(concat(markdown ? "  - " : "  ", why), 4, style);
+    out += page.lines(step.headline, markdown ? 2 : 0, markdown ? "- " : "");
+    for (const std::string& why : step.why) out += page.lines(why, 4, markdown ? "  - " : "  ");
   }
   return out;
 }

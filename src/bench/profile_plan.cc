@@ -22,7 +22,7 @@ void check_limits(ProfiledPlan& plan, TimingCache& cache, const Progress& progre
   const int64_t cache_bytes =
       plan.engine->device().gpu ? int64_t(256) << 20 : environment.l3_bytes.value_or(environment.l2_bytes.value_or(0));
   if (above_limits(plan.profile, cache_bytes).empty()) return;
-  tell(progress, "peaks of this machine, again");
+  tell_words(progress, "peaks of this machine, again");
   plan.peaks = peaks_again(plan.peaks, plan.engine->device(), plan.engine->threads(), cache);
   cache.save();
   hold_against(plan.profile, plan.peaks);
@@ -50,10 +50,10 @@ ProfiledPlan profile_loaded(std::shared_ptr<const Engine> engine, const std::str
   done.engine = std::move(engine);
   done.shapes = shapes_for_batch(*done.engine, settings.batch, given);
   TimingCache cache(settings.timing_cache.empty() ? default_timing_cache() : settings.timing_cache);
-  tell(settings.progress, "peaks of this machine");
+  tell_words(settings.progress, "peaks of this machine");
   done.peaks = known_peaks(done.engine->device(), done.engine->threads(), cache);
   cache.save();
-  tell(settings.progress, name, ": running step by step");
+  tell_words(settings.progress, name, ": running step by step");
   done.profile = profile_engine(done.engine, done.shapes, done.peaks, settings.seconds, given);
   check_limits(done, cache, settings.progress);
   if (done.profile.load_by_others.value_or(0) >= kLoadThatCounts)

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "bench/results_fields.h"
+#include "bench/table.h"
 
 namespace temper {
 
@@ -97,6 +98,21 @@ std::string unfit_for_verdict(const BenchRun& run) {
   if (!run.imported || run.imported->consistent != false) return "";
   return concat("the numbers imported from ", run.imported->source, " contradict each other",
                 run.imported->warnings.empty() ? "" : concat(": ", run.imported->warnings[0]));
+}
+
+std::optional<double> watts_of(const BenchRun& run) { return run.gpu ? run.gpu->watts_median : run.cpu_watts_mean; }
+
+std::optional<double> joules_per_item(const BenchRun& run) {
+  const auto watts = watts_of(run);
+  if (!watts || !run.throughput_per_s || *run.throughput_per_s <= 0) return std::nullopt;
+  return *watts / *run.throughput_per_s;
+}
+
+std::string energy_text(const BenchRun& run) {
+  const auto joules = joules_per_item(run);
+  if (!joules) return "n/a";
+  return concat(format_number(*joules >= 1 ? *joules : 1e3 * *joules), *joules >= 1 ? " J" : " mJ", " (",
+                format_number(*watts_of(run), 3), " W)");
 }
 
 bool percentile_fit_for_verdict(const BenchRun& run, std::string_view percentile) {
@@ -199,6 +215,7 @@ void check_run(const BenchRun& run, const std::string& where) {
     for (int64_t dim : dims)
       if (dim < 0) visitor.bad("shapes", "input '", name, "' has a negative dimension");
   json_fields(visitor, run);
+  if (run.cpu_watts_mean) visitor.value("cpu_watts_mean", *run.cpu_watts_mean);
   if (!run.imported) return;
   const ImportedRun& from = *run.imported;
   if (from.source.empty()) visitor.bad("source", "is empty");

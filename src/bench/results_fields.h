@@ -105,6 +105,7 @@ void json_fields(V& v, T& r) {
     v.field("gpu_celsius_max", gpu.celsius_max);
     v.field("gpu_throttled", gpu.throttled);
   }
+  if (v.has_part("cpu_watts_mean", r.cpu_watts_mean)) v.field("cpu_watts_mean", *r.cpu_watts_mean);
   if (!v.has_part("source", r.imported)) return;
   auto& from = *r.imported;
   v.field("source", from.source);

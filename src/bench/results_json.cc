@@ -2,6 +2,7 @@
 // Reads and writes results as JSON.
 #include "base/error.h"
 #include "base/file.h"
+#include "base/file_kind.h"
 #include "bench/results_fields.h"
 
 namespace temper {
@@ -67,6 +68,9 @@ void save_result(const std::string& path, const BenchResult& result, bool force)
 }
 
 BenchResult load_result(const std::string& path) {
+  const FileKind kind = kind_of_file(path);
+  if (kind != FileKind::result && kind != FileKind::other && kind != FileKind::nothing)
+    fail(ErrorKind::bad_file, path, ": it is ", words_of(kind), ", no result (temper bench --json FILE writes one)");
   const std::string text = read_file(path);
   return with_context([&] { return path; }, [&] { return result_from_json(text); });
 }

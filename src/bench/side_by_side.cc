@@ -47,7 +47,7 @@ Turns time_side_by_side(const std::vector<std::shared_ptr<const Engine>>& engine
   PairedOptions paired;
   paired.max_seconds = options.seconds;
   paired.progress = [&](int rounds, double s) {
-    tell(options.progress, options.what, ": ", rounds, " rounds in ", format_number(s, 3), " s");
+    tell(options.progress, {options.what, s, options.seconds, "s", concat(rounds, " rounds")});
   };
   return measure_turns(bodies, paired);
 }
@@ -67,15 +67,20 @@ int64_t running_bytes(const Engine& engine, const std::vector<Dims>& shapes) {
 }
 
 std::string paired_text(const Paired& paired) {
-  return concat(format_number(paired.ratio), "x as fast, 99 % interval ", format_number(paired.interval.low), " to ",
-                format_number(paired.interval.high), " (", paired.ratios.size(),
-                " rounds of turns): ", name_of(paired.verdict),
+  return concat(format_number(paired.ratio), "x as fast, 99 % interval ",
+                std::isfinite(paired.interval.high)
+                    ? concat(format_number(paired.interval.low), " to ", format_number(paired.interval.high))
+                    : "not known",
+                " (", paired.ratios.size(), " rounds of turns): ", name_of(paired.verdict),
                 paired.why.empty() ? "" : concat(" (", paired.why, ")"));
 }
 
 std::string remedy_text(const Paired& paired) {
+  constexpr double kMostSeconds = 3600;  // that anybody would wait
   if (paired.rounds_needed <= 0) return "";
+  if (!std::isfinite(paired.interval.high)) return "; a longer --duration gives an interval";
   const double seconds = paired.seconds * paired.rounds_needed / double(paired.ratios.size());
+  if (seconds > kMostSeconds) return "; more than an hour would be needed to tell, so for most uses they are alike";
   return concat("; about ", paired.rounds_needed, " rounds would decide: --duration ",
                 int64_t(std::ceil(seconds * 1.2)), "s");
 }

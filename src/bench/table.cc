@@ -123,6 +123,9 @@ Table summary_of(const std::vector<BenchRun>& runs) {
     return run.streams.value_or(1) > 1 || run.load != "closed";
   });
   if (loads) table.columns.insert(table.columns.begin() + 5, {"load", false, 7});
+  const bool energies =
+      std::any_of(runs.begin(), runs.end(), [](const BenchRun& run) { return joules_per_item(run).has_value(); });
+  if (energies) table.columns.push_back({"energy/item", true, 3});
   for (const BenchRun& run : runs) {
     auto number = [&](const std::optional<double>& value, const char* name) {
       const auto note = run.notes.find(name);
@@ -145,11 +148,12 @@ Table summary_of(const std::vector<BenchRun>& runs) {
          number(l.p90, "latency_ms.p90"), number(l.p99, "latency_ms.p99"),
          number(run.throughput_per_s, "throughput_per_s"), number(run.first_run_ms, "first_run_ms"), known(run.samples),
          run.peak_host_bytes ? format_bytes(double(*run.peak_host_bytes)) : "n/a"});
+    if (energies) table.rows.back().push_back(energy_text(run));
     if (loads)
       table.rows.back().insert(
           table.rows.back().begin() + 5,
           concat(known(run.streams), run.streams == 1 ? " stream" : " streams",
-                 run.request_rate_per_s ? concat(", ", format_number(*run.request_rate_per_s), " requests/s") : ""));
+                 run.request_rate_per_s ? concat(", ", format_number(*run.request_rate_per_s), "/s") : ""));
   }
   return table;
 }
@@ -158,7 +162,6 @@ namespace {
 
 // Visits the fields of a run: each scalar is a cell, and a column under its name.
 struct Cells {
-  bool with_imported;
   std::string prefix;
   std::vector<Table::Column> columns;
   std::vector<std::string> row;
@@ -207,19 +210,30 @@ struct Cells {
     for (const std::string& warning : warnings) text += concat(text.empty() ? "" : "; ", warning);
     put(name, std::move(text));
   }
-  bool has_part(const char*, const std::optional<GpuRun>&) const { return false; }
-  bool has_part(const char*, const std::optional<ImportedRun>&) const { return with_imported; }
+  template <class Part>
+  bool has_part(const char*, const std::optional<Part>& part) const {
+    return part.has_value();
+  }
+  // A part of one field is a column of all, empty where it is absent.
+  bool has_part(const char* name, const std::optional<double>& value) {
+    field(name, value);
+    return false;
+  }
 };
 
 }  // namespace
 
 Table fields_of(const std::vector<BenchRun>& runs) {
   Table table;
-  const bool any_imported =
-      std::any_of(runs.begin(), runs.end(), [](const BenchRun& run) { return run.imported.has_value(); });
+  // A part that one run has is columns of all.
+  const auto any = [&](auto part) {
+    return std::any_of(runs.begin(), runs.end(), [&](const BenchRun& run) { return (run.*part).has_value(); });
+  };
+  const bool any_gpu = any(&BenchRun::gpu), any_imported = any(&BenchRun::imported);
   for (BenchRun run : runs) {
+    if (any_gpu && !run.gpu) run.gpu.emplace();
     if (any_imported && !run.imported) run.imported.emplace();
-    Cells cells{any_imported, {}, {}, {}};
+    Cells cells{{}, {}, {}};
     json_fields(cells, std::as_const(run));
     if (table.columns.empty()) table.columns = std::move(cells.columns);
     table.rows.push_back(std::move(cells.row));

@@ -13,8 +13,9 @@ struct BenchRun;
 struct Table {
   struct Column {
     std::string name;
-    bool right = true;  // numbers are aligned to the right, words to the left
-    int weight = 5;     // where a terminal is too narrow, columns of the least weight are left out
+    bool right = true;   // numbers are aligned to the right, words to the left
+    int weight = 5;      // where a terminal is too narrow, columns of the least weight are left out
+    bool notes = false;  // there, these words become footnotes, which several rows may share
   };
   std::vector<Column> columns;
   std::vector<std::vector<std::string>> rows;  // as many cells as there are columns; a programmer's error otherwise

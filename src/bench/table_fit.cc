@@ -74,6 +74,19 @@ void take_reasons(FittedTable& fit) {
     }
 }
 
+void take_notes(FittedTable& fit) {
+  for (size_t c = 0; c < fit.table.columns.size(); ++c) {
+    if (!fit.table.columns[c].notes) continue;
+    std::map<std::string, size_t> numbers;
+    for (auto& row : fit.table.rows) {
+      if (row[c].empty()) continue;
+      const auto [found, is_new] = numbers.emplace(row[c], fit.below.size() + 1);
+      if (is_new) fit.below.push_back(concat("[", found->second, "] ", row[c]));
+      row[c] = concat("[", found->second, "]");
+    }
+  }
+}
+
 void lift_constant_columns(FittedTable& fit) {
   std::string shared;
   for (size_t c = fit.table.columns.size(); c-- > 1;) {
@@ -137,6 +150,8 @@ FittedTable fitted(const Table& table, size_t width) {
   if (fits()) return fit;
   if (fit.table.rows.size() > 1) lift_constant_columns(fit);
   else if (fit.table.rows.size() == 1 && fit.table.columns.size() > 2) turn(fit.table);
+  if (fits()) return fit;
+  take_notes(fit);
   if (fits()) return fit;
   drop_columns(fit, width);
   shorten_words(fit.table, width);

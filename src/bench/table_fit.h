@@ -15,8 +15,8 @@ struct FittedTable {
 
 // A table whose lines take at most `width` code points, at least 20. In this order, until it fits: reasons of absent
 // figures ("n/a (why)") become footnotes; a column that says the same in each of several rows becomes part of a line
-// above; a table of one row is turned, one line a column; columns of the least weight are left out, and named below;
-// words lose their middle.
+// above; a table of one row is turned, one line a column; words that may be notes become footnotes; columns of the
+// least weight are left out, and named below; words lose their middle.
 FittedTable fitted(const Table& table, size_t width);
 
 size_t width_of(const std::string& text);  // code points

@@ -35,8 +35,7 @@ void Calibration::add_batch(const Batch& batch) {
 
 void Calibration::observe_pending() {
   if (pending_.empty()) return;
-  tell(settings_.progress, "calibrating: ", observed_, settings_.expected ? concat(" of ", settings_.expected) : "",
-       " samples");
+  tell(settings_.progress, {"calibrating", double(observed_), double(settings_.expected), "samples"});
   Batch batch = store_->gather(pending_);
   store_->fill_up(batch.inputs, settings_.filled);
   add_batch(batch);
@@ -57,7 +56,7 @@ bool Calibration::try_methods() {
     }
     trials_ = std::make_unique<MethodTrials>(observer_.seen(), options_.placement, options_);
   }
-  tell(settings_.progress, "trying the methods on ", tried_, " of ", judges_.size());
+  tell(settings_.progress, {"trying the methods", double(tried_), double(judges_.size()), "samples"});
   const size_t count = std::min(judges_.size() - tried_, size_t(settings_.batch));
   const Batch batch = store_->gather(std::span(judges_).subspan(tried_, count));
   std::vector<Tensor> inputs = batch.inputs;

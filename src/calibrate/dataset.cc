@@ -117,7 +117,7 @@ Ranges calibrate_on_noise(const ImportedModel& model, int64_t samples, const std
   Calibration calibration(model, std::move(options), {.method = method, .seed = seed}, nullptr);
   const Engine& engine = calibration.engine();
   for (int64_t s = 0; s < samples; ++s) {
-    tell(progress, "calibrating on noise: ", s, " of ", samples);
+    tell(progress, {"calibrating on noise", double(s), double(samples), "samples"});
     Batch batch;
     batch.names = {concat(s)};
     for (const PortInfo& port : engine.inputs())

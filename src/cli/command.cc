@@ -66,7 +66,7 @@ std::string Option::group() const { return option_->get_group(); }
 
 template <class T>
 Option Command::add_option(const std::string& name, T& value, const std::string& help) {
-  return Option(app_->add_option(name, value, help));
+  return Option(app_->add_option(name, value, help)->group(group_));
 }
 template Option Command::add_option(const std::string&, std::string&, const std::string&);
 template Option Command::add_option(const std::string&, int&, const std::string&);
@@ -81,7 +81,7 @@ template Option Command::add_option(const std::string&, std::optional<int>&, con
 template Option Command::add_option(const std::string&, std::optional<uint64_t>&, const std::string&);
 
 Option Command::add_flag(const std::string& name, bool& value, const std::string& help) {
-  return Option(app_->add_flag(name, value, help));
+  return Option(app_->add_flag(name, value, help)->group(group_));
 }
 bool Command::has_option(const std::string& name) const { return app_->get_option_no_throw(name) != nullptr; }
 Option Command::get_option(const std::string& name) const { return Option(app_->get_option(name)); }
@@ -93,6 +93,11 @@ std::vector<Option> Command::get_options() const {
 void Command::remove_option(const std::string& name) { app_->remove_option(app_->get_option(name)); }
 Command Command::add_option_group(const std::string& name, const std::string& help) {
   return Command(*app_->add_option_group(name, help));
+}
+Command Command::in(const std::string& group) const {
+  Command same = *this;
+  same.group_ = group;
+  return same;
 }
 void Command::footer(const std::string& text) { app_->footer(text); }
 void Command::callback(std::function<void()> function) { app_->callback(std::move(function)); }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The options of a verb: what verbs use of CLI11. Its headers take seconds; command.cc and main.cc alone compile them.
+// The options of a verb: what verbs use of CLI11. Its headers take seconds; command.cc, help.cc and main.cc alone
+// compile them.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -67,12 +68,14 @@ class Command {
   Option get_option(const std::string& name) const;
   std::vector<Option> get_options() const;
   void remove_option(const std::string& name);
+  Command in(const std::string& group) const;  // the same; --help lists the options that it adds in that group
   Command add_option_group(const std::string& name, const std::string& help);
-  void footer(const std::string& text);           // the end of --help
+  void footer(const std::string& text);           // stands before the exit codes of --help
   void callback(std::function<void()> function);  // what the verb does
 
  private:
   CLI::App* app_;
+  std::string group_ = "Options";
 };
 
 }  // namespace temper::cli

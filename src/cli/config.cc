@@ -12,28 +12,13 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/quote.h"
+#include "cli/suggest.h"
 
 namespace temper::cli {
 
 namespace {
 
 constexpr size_t kMostBytes = size_t(1) << 20;
-
-// Letters to add, to drop or to change (V. I. Levenshtein).
-size_t edits(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  for (size_t j = 0; j < row.size(); ++j) row[j] = j;
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t before = row[0];
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t here = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, before + (a[i - 1] != b[j - 1])});
-      before = here;
-    }
-  }
-  return row.back();
-}
 
 // One table. Every key that may be there is asked for; what is left is refused.
 class Reader {
@@ -97,13 +82,11 @@ class Reader {
     for (const auto& [name, node] : table_) {
       const std::string key(name.str());
       if (std::find(known_.begin(), known_.end(), key) != known_.end()) continue;
-      const auto nearest = std::min_element(
-          known_.begin(), known_.end(), [&](const auto& a, const auto& b) { return edits(key, a) < edits(key, b); });
       std::string all;
       for (const std::string& one : known_) all += concat(all.empty() ? "" : ", ", one);
-      const bool near = nearest != known_.end() && edits(key, *nearest) <= std::max<size_t>(2, key.size() / 3);
+      const std::string meant = suggestion(key, known_);
       fail_at(name.source().begin, "there is no key '", quoted(key), "' in ", where_,
-              near ? concat("; is it '", *nearest, "'?") : concat("; there are: ", all));
+              meant.empty() ? concat("; there are: ", all) : meant);
     }
   }
   template <class... Why>
@@ -237,9 +220,13 @@ std::vector<ConfiguredModel> ConfigFlags::models(const std::string& verb, const 
   std::vector<ConfiguredModel> list = read_config(path);
   for (const std::string& name : only)
     if (std::none_of(list.begin(), list.end(), [&](const ConfiguredModel& model) { return model.name == name; })) {
-      std::string names;
-      for (const ConfiguredModel& model : list) names += concat(names.empty() ? "" : ", ", model.name);
-      fail(ErrorKind::usage, "--only ", name, ": '", path, "' names ", names);
+      std::vector<std::string> names;
+      std::string all;
+      for (const ConfiguredModel& model : list) {
+        names.push_back(model.name);
+        all += concat(all.empty() ? "" : ", ", model.name);
+      }
+      fail(ErrorKind::usage, "--only ", name, ": '", path, "' names ", all, suggestion(name, names));
     }
   if (!only.empty())
     std::erase_if(list, [&](const ConfiguredModel& model) {

@@ -12,6 +12,7 @@
 #include "bench/table.h"
 #include "cli/json_text.h"
 #include "cli/terminal.h"
+#include "data/npy.h"
 #include "quantize/cache.h"
 #include "report/report.h"
 #include "tune/cache.h"
@@ -26,7 +27,7 @@ using Json = nlohmann::ordered_json;
 struct Facts {
   std::vector<std::pair<const char*, std::string>> lines;
   std::vector<Table> tables;
-  Json json;
+  Json json = Json::object();
 };
 
 constexpr size_t kShown = 5;  // of what is sorted by what matters
@@ -208,6 +209,12 @@ Facts of_graph(const std::string& path) {
   return facts;
 }
 
+Facts of_npy(const std::string& path) {
+  const Tensor tensor = read_npy(path);
+  const std::string type = TensorType{tensor.dtype(), {tensor.dims().begin(), tensor.dims().end()}}.text();
+  return {{{"holds", type}}, {}, {{"type", type}}};
+}
+
 Facts facts_of(const std::string& path, FileKind kind) {
   const auto first = [&]<class T>(std::vector<T> Report::* list, Facts (*of)(const T&)) {
     const Report report = read_report({path});
@@ -223,7 +230,9 @@ Facts facts_of(const std::string& path, FileKind kind) {
     case FileKind::explanation: return first(&Report::explanations, of_explanation);
     case FileKind::study: return first(&Report::studies, of_study);
     case FileKind::step: return of_step(path);
-    default: return of_graph(path);
+    case FileKind::graph: return of_graph(path);
+    case FileKind::npy: return of_npy(path);
+    default: return {};  // the kind says it all
   }
 }
 
@@ -231,16 +240,12 @@ Facts facts_of(const std::string& path, FileKind kind) {
 
 bool knows_kind(FileKind kind) {
   switch (kind) {
-    case FileKind::ranges:
-    case FileKind::timings:
-    case FileKind::calibration_cache:
-    case FileKind::result:
-    case FileKind::profile:
-    case FileKind::explanation:
-    case FileKind::study:
-    case FileKind::step:
-    case FileKind::graph: return true;
-    default: return false;
+    case FileKind::other:
+    case FileKind::nothing:
+    case FileKind::onnx:
+    case FileKind::our_onnx:
+    case FileKind::plan: return false;
+    default: return true;
   }
 }
 

@@ -7,7 +7,7 @@
 
 namespace temper::cli {
 
-// Ranges, results, profiles, explanations, studies and their steps, timing and calibration caches, texts of graphs.
+// Every kind but models and plans, and what Temper did not write.
 bool knows_kind(FileKind kind);
 // Prints what such a file holds. Throws Error{bad_file} for a damaged one.
 void inspect_file(const std::string& path, FileKind kind, bool json);

@@ -118,27 +118,26 @@ std::vector<std::string> add_partitions(PlanFile& file, const std::string& path)
 void print_layers(const PlanFile& file, const std::vector<std::string>& where) {
   for (size_t p = 0; p < file.plans.size(); ++p) {
     const auto& plan = file.plans[p];
-    std::printf("%s for %s%s\n", p == 0 ? "plan" : "\nplan", printable(shapes_of(plan->inputs)).c_str(),
-                where[p].empty() ? "" : printable(concat(": ", where[p])).c_str());
-    Table table{{{"segment", false},
-                 {"node", false},
-                 {"op", false},
-                 {"output", false},
-                 {"tactic", false},
-                 {"configuration", false},
-                 {"layouts", false},
-                 {"ms"},
-                 {"bytes"}},
+    print_text(concat(shapes_of(plan->inputs), where[p].empty() ? "" : concat(": ", where[p])), 2,
+               p == 0 ? "plan for " : "\nplan for ");
+    Table table{{{"node", false, 9},
+                 {"op", false, 7},
+                 {"output", false, 5},
+                 {"tactic", false, 8},
+                 {"ms", true, 9},
+                 {"configuration", false, 4},
+                 {"layouts", false, 3},
+                 {"bytes", true, 2},
+                 {"segment", false, 1}},
                 {}};
     for (size_t s = 0; s < plan->segments.size(); ++s) {
       const Segment& segment = plan->segments[s];
       const std::string name =
           segment.slices == 1 ? concat(s) : concat(s, segment.parallel ? " =" : " x", segment.slices);
       for (const PlanStep& step : segment.steps)
-        table.rows.push_back({name, step.node, op_of(step), step.problem.outputs[0].type.text(), step.tactic,
-                              configuration_of(*plan, segment, step), layouts_of(step.config),
-                              step.ms == 0 ? "0" : ms_text(step.ms),
-                              format_bytes(double(bytes_of(*plan, segment, step)))});
+        table.rows.push_back({step.node, op_of(step), step.problem.outputs[0].type.text(), step.tactic,
+                              step.ms == 0 ? "0" : ms_text(step.ms), configuration_of(*plan, segment, step),
+                              layouts_of(step.config), format_bytes(double(bytes_of(*plan, segment, step))), name});
     }
     print_table(table);
   }
@@ -155,8 +154,10 @@ void print_why(const PlanFile& file, const std::string& node) {
       std::printf("  a change of layout that its neighbours need: %s\n", layouts_of(step.config).c_str());
       continue;
     }
-    std::printf("  %s\n", step.problem.text().c_str());
-    Table table{{{"", false}, {"tactic", false}, {"configuration", false}, {"ms"}, {"why not", false}}, {}};
+    print_text(step.problem.text(), 2);
+    Table table{
+        {{"", false}, {"tactic", false, 8}, {"configuration", false, 4}, {"ms", true, 9}, {"why not", false, 7, true}},
+        {}};
     table.rows.push_back({"chosen", step.tactic,
                           concat(step.config.text, step.config.text.empty() ? "" : " ", layouts_of(step.config)),
                           ms_text(step.ms), ""});

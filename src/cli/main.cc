@@ -23,6 +23,7 @@
 #include "cli/clean_output.h"
 #include "cli/complete.h"
 #include "cli/exit_code.h"
+#include "cli/help.h"
 #include "cli/suggest.h"
 #include "cli/terminal.h"
 #include "cli/verb.h"
@@ -38,39 +39,67 @@ namespace {
 struct Verb {
   const char* name;
   const char* summary;
+  const char* group;    // under which --help lists it
+  const char* example;  // of --help
   void (*add)(Command&, Context&);
-  bool runs = false;       // it runs plans: --nvtx means something
+  const char* failed = "a check failed";  // what exit code 1 says
+  bool runs = false;                      // it runs plans: --nvtx means something
   bool own_words = false;  // what stands behind it is not for CLI11: it reads Context::arguments itself, --help too
 };
 
+constexpr const char *kModels = "Models", *kPlans = "Plans", *kAccuracy = "INT8 and accuracy", *kSpeed = "Speed",
+                     *kTensorRt = "From TensorRT", *kServing = "Serving", *kMachine = "This machine";
+
 constexpr Verb verbs[] = {
-    {"export", "export a model of PyTorch, Keras or TensorFlow to ONNX and check it against its framework", add_export},
-    {"build", "build a plan from an ONNX model, by measuring on this machine", add_build},
-    {"run", "run a model on real inputs; print the best classes or save the outputs", add_run, true},
-    {"calibrate", "find the value ranges for INT8, from data or from a TensorRT cache; check such caches",
-     add_calibrate},
-    {"quantize", "write the quantized model as ONNX (Q/DQ), from data, ranges or a TensorRT cache", add_quantize},
-    {"evaluate", "measure how often a model is right on labelled data, and how close it is to FP32", add_evaluate},
-    {"study", "build, evaluate and time one model in several precisions, side by side", add_study},
-    {"compare", "compare plans or results by speed and outputs, with a verdict", add_compare},
-    {"gate", "for CI: fail if a result is slower than its baseline by more than a limit", add_gate},
-    {"verify", "check a built model's outputs against the scalar reference", add_verify},
-    {"inspect", "show what a model or plan holds: its graph, its layers, and why each tactic was chosen", add_inspect},
-    {"zoo", "write a sample model as ONNX", add_zoo},
-    {"bench", "measure the speed of models or plans", add_bench, true},
-    {"versus", "time your model in Temper and in other engines, in turns, with the answers compared", add_versus},
-    {"import", "read the logs and command lines of trtexec into Temper's result format", add_import},
-    {"profile", "time a plan step by step, and show how far each step is from the machine's limits", add_profile, true},
-    {"explain", "explain why a plan or a TensorRT engine is as fast as it is, and what to change", add_explain},
+    {"zoo", "write a sample model as ONNX", kModels, "temper zoo resnet50 -o resnet50.onnx", add_zoo},
+    {"export", "export a model of PyTorch, Keras or TensorFlow to ONNX and check it against its framework", kModels,
+     "temper export torchvision:resnet50 -o resnet50.onnx --shape 1x3x224x224", add_export, "the answers disagree"},
+    {"inspect", "show what a model or plan holds: its graph, its layers, and why each tactic was chosen", kModels,
+     "temper inspect resnet50.onnx", add_inspect},
+    {"verify", "check a built model's outputs against the scalar reference", kModels, "temper verify resnet50.onnx",
+     add_verify, "the answers disagree"},
+    {"build", "build a plan from an ONNX model, by measuring on this machine", kPlans,
+     "temper build resnet50.onnx -o resnet50.plan --shapes image=1x3x224x224", add_build},
+    {"run", "run a model on real inputs; print the best classes or save the outputs", kPlans,
+     "temper run resnet50.plan --input photo.jpg --top 5", add_run, "a check failed", true},
+    {"profile", "time a plan step by step, and show how far each step is from the machine's limits", kPlans,
+     "temper profile resnet50.plan --top 10", add_profile, "a check failed", true},
+    {"explain", "explain why a plan or a TensorRT engine is as fast as it is, and what to change", kPlans,
+     "temper explain resnet50.plan", add_explain},
+    {"calibrate", "find the value ranges for INT8, from data or from a TensorRT cache; check such caches", kAccuracy,
+     "temper calibrate resnet50.onnx --data photos/ -o ranges.json", add_calibrate},
+    {"quantize", "write the quantized model as ONNX (Q/DQ), from data, ranges or a TensorRT cache", kAccuracy,
+     "temper quantize resnet50.onnx --data photos/ -o resnet50_int8.onnx", add_quantize},
+    {"evaluate", "measure how often a model is right on labelled data, and how close it is to FP32", kAccuracy,
+     "temper evaluate int8.plan --data photos/ --reference resnet50.onnx", add_evaluate},
+    {"study", "build, evaluate and time one model in several precisions, side by side", kAccuracy,
+     "temper study resnet50.onnx --data photos/ --precision fp32,int8 --max-drop 1% -o study", add_study},
+    {"bench", "measure the speed of models or plans", kSpeed,
+     "temper bench resnet50.onnx --batch 1,8 --json bench.json", add_bench, "a check failed", true},
+    {"versus", "time your model in Temper and in other engines, in turns, with the answers compared", kSpeed,
+     "temper versus resnet50.onnx --with onnxruntime,openvino", add_versus,
+     "Temper is slower than one of the others, or answers differently"},
+    {"compare", "compare plans or results by speed and outputs, with a verdict", kSpeed,
+     "temper compare fp32.plan int8.plan --data photos/", add_compare,
+     "the last is slower; with --strict, also unsure"},
+    {"gate", "for CI: fail if a result is slower than its baseline by more than a limit", kSpeed,
+     "temper gate baseline.json now.json --max-slowdown 3% --junit gate.xml", add_gate,
+     "a result is slower than the limit allows, beyond doubt"},
+    {"report", "show results, studies, profiles and explanations as one page, as images or as tables", kSpeed,
+     "temper report bench.json profile.json -o report.html", add_report},
+    {"import", "read the logs and command lines of trtexec into Temper's result format", kTensorRt,
+     "temper import trtexec run.log -o run.json", add_import, "a run contradicts itself, or was not measured"},
     {"trtexec", "do what a command line of TensorRT's trtexec asks for, in its words; --help lists its flags",
-     add_trtexec, false, true},
+     kTensorRt, "", add_trtexec, "", false, true},
     {"as-tensorrt", "run a command that finds Temper where it looks for TensorRT: trtexec, and Python's tensorrt",
-     add_as_tensorrt, false, true},
-    {"serve", "serve plans by HTTP and gRPC: writes a model repository and becomes Triton's server", add_serve},
-    {"repository", "add versions to a model repository of Triton, each whole or not at all", add_repository},
-    {"report", "show results, studies, profiles and explanations as one page, as images or as tables", add_report},
-    {"cache", "show, size and clear what Temper keeps between runs", add_cache},
-    {"doctor", "show what Temper finds on this machine, and what is missing", add_doctor},
+     kTensorRt, "", add_as_tensorrt, "", false, true},
+    {"serve", "serve plans by HTTP and gRPC: writes a model repository and becomes Triton's server", kServing,
+     "temper serve resnet50.plan", add_serve},
+    {"repository", "add versions to a model repository of Triton, each whole or not at all", kServing,
+     "temper repository add models/ resnet50 resnet50.plan", add_repository},
+    {"cache", "show, size and clear what Temper keeps between runs", kMachine, "temper cache --clear timings",
+     add_cache},
+    {"doctor", "show what Temper finds on this machine, and what is missing", kMachine, "temper doctor", add_doctor},
 };
 
 // Standard output is flushed first: in a log that takes both streams, a message must not stand in the middle of a
@@ -90,6 +119,14 @@ std::vector<std::string> verb_names() {
   return names;
 }
 
+std::string no_such_verb(const std::string& word) {
+  std::string names;
+  for (const std::string& name : verb_names()) names += concat(names.empty() ? "" : ", ", name);
+  return concat(
+      word.empty() ? "a verb is needed" : concat("there is no verb '", word, "'", suggestion(word, verb_names())),
+      "; the verbs are ", names, "; see temper --help");
+}
+
 // Says what is wrong with the command line, and where its options are described.
 std::string usage_error(const CLI::App& app, const CLI::ParseError& error) {
   if (const auto verbs_given = app.get_subcommands(); !verbs_given.empty()) {
@@ -106,30 +143,8 @@ std::string usage_error(const CLI::App& app, const CLI::ParseError& error) {
     }
     return concat(verb.get_name(), ": ", std::string_view(error.what()), see);
   }
-  std::string names;
-  for (const std::string& name : verb_names()) names += concat(names.empty() ? "" : ", ", name);
   const auto rest = app.remaining();
-  return concat(rest.empty() ? "a verb is needed"
-                             : concat("there is no verb '", rest.front(), "'", suggestion(rest.front(), verb_names())),
-                "; the verbs are ", names, "; see temper --help");
-}
-
-// Lines of help in the width of the terminal: what an option means stands in a column of its own.
-std::string fitted_help(const std::string& text, size_t width) {
-  constexpr size_t kColumn = 30;  // CLI11's
-  std::string out;
-  for (size_t at = 0, end; at < text.size(); at = end + 1) {
-    end = std::min(text.find('\n', at), text.size());
-    const std::string line = text.substr(at, end - at);
-    if (!width || width_of(line) <= width) {
-      out += line + "\n";
-      continue;
-    }
-    const bool is_option = line.size() > kColumn && line.starts_with("  ") && line[kColumn - 1] == ' ';
-    out += is_option ? wrapped(line.substr(kColumn), kColumn, line.substr(0, kColumn), width)
-                     : wrapped(line, 0, "", width);
-  }
-  return out;
+  return no_such_verb(rest.empty() ? "" : rest.front());
 }
 
 // What --json and its file are, before CLI11 sees the words: `--json` and `--json -` print to standard output, and
@@ -192,6 +207,17 @@ class JsonFile {
   FILE* taken_ = nullptr;
 };
 
+// What --help and --version print.
+std::string help_for(const CLI::App& app, const CLI::ParseError& asked) {
+  if (dynamic_cast<const CLI::CallForHelp*>(&asked) == nullptr) return concat(std::string_view(asked.what()), "\n");
+  const size_t width = terminal_width();
+  const auto given = app.get_subcommands();
+  if (given.empty()) return help_of_program(app, width);
+  const auto verb = std::find_if(std::begin(verbs), std::end(verbs),
+                                 [&](const Verb& one) { return one.name == given[0]->get_name(); });
+  return help_of_verb(*given[0], verb->example, verb->failed, width);
+}
+
 // What the shells' completions offer: the verbs with their options, as --help shows them.
 std::vector<KnownVerb> known_verbs(const CLI::App& app) {
   std::vector<KnownVerb> known;
@@ -215,11 +241,9 @@ std::vector<KnownVerb> known_verbs(const CLI::App& app) {
 
 int run(int argc, char** argv) {
   CLI::App app{"Temper: from a trained ONNX model to the fastest correct way to run it on this machine", "temper"};
-  app.set_version_flag("-V,--version", concat("temper ", version(), " (", revision(), ")"));
+  app.set_help_flag("-h,--help", "print this text, or that of a verb");
+  app.set_version_flag("-V,--version", concat("temper ", version(), " (", revision(), ")"), "print the version");
   app.require_subcommand(1);
-  app.footer(
-      "Exit codes: 0 done; 1 a check failed; 2 wrong usage; 3 a file is missing, damaged or not what it should be;\n"
-      "4 not supported, or a plan made for another machine or version; 5 the machine failed (memory, disk, device)");
   Context context;
   context.command = "temper";
   context.arguments.assign(argv + 1, argv + argc);
@@ -233,17 +257,19 @@ int run(int argc, char** argv) {
   spdlog::set_default_logger(std::make_shared<spdlog::logger>("temper", sink));
   spdlog::set_pattern("%^%l%$: %v");
   for (const Verb& verb : verbs) {
-    CLI::App* sub = app.add_subcommand(verb.name, verb.summary);
-    sub->add_flag("--json", context.json, "print tables as JSON; --json=FILE writes it there");
-    sub->add_flag("--quiet", quiet, "print only warnings and results");
-    sub->add_flag("-v,--verbose", verbose, "print more about each step, with times");
-    sub->add_option("--color", color,
-                    "when messages have colours: always, never, or auto: on a terminal without NO_COLOR")
-        ->check(CLI::IsMember({"auto", "always", "never"}));
+    CLI::App* sub = app.add_subcommand(verb.name, verb.summary)->group(verb.group);
+    sub->set_help_flag("-h,--help", "print this text")->group(kEveryVerb);
+    sub->add_flag("--json", context.json, "print tables as JSON; --json=FILE writes it there")->group(kEveryVerb);
+    sub->add_flag("--quiet", quiet, "print only warnings and results")->group(kEveryVerb);
+    sub->add_flag("-v,--verbose", verbose, "print more about each step, with times")->group(kEveryVerb);
+    sub->add_option("--color", color, "when messages have colours; auto: on a terminal without NO_COLOR")
+        ->check(CLI::IsMember({"auto", "always", "never"}))
+        ->group(kEveryVerb);
     if (verb.runs)
       sub->add_flag("--nvtx", nvtx,
                     "name each step to a profiler by NVTX while it is launched, as TEMPER_NVTX=1 does: nsys profile "
-                    "then shows the steps by their nodes");
+                    "then shows the steps by their nodes")
+          ->group(kEveryVerb);
     sub->parse_complete_callback([&, verb] {
       spdlog::set_level(quiet ? spdlog::level::warn : verbose ? spdlog::level::debug : spdlog::level::info);
       if (verbose) spdlog::set_pattern("%T.%e %^%l%$: %v");  // what takes long is seen from the times
@@ -273,15 +299,18 @@ int run(int argc, char** argv) {
       const bool own_words = argc > 1 && std::any_of(std::begin(verbs), std::end(verbs), [&](const Verb& verb) {
                                return verb.own_words && std::string_view(argv[1]) == verb.name;
                              });
+      // Else --help would answer for a verb that there is not.
+      const std::string first = given.words.empty() ? "-" : given.words[0];
+      const std::vector<std::string> names = verb_names();
+      if (!first.starts_with("-") && std::find(names.begin(), names.end(), first) == names.end())
+        fail(ErrorKind::usage, no_such_verb(first));
       std::vector<const char*> words{argv[0]};
       for (const std::string& word : given.words) words.push_back(word.c_str());
       if (own_words) app.parse(2, argv);
       else app.parse(int(words.size()), words.data());
     } catch (const CLI::ParseError& error) {
       if (error.get_exit_code() == 0) {  // --help, --version
-        std::ostringstream text;
-        app.exit(error, text, text);
-        std::fputs(fitted_help(text.str(), terminal_width()).c_str(), stdout);
+        std::fputs(help_for(app, error).c_str(), stdout);
         return;
       }
       fail(ErrorKind::usage, usage_error(app, error));

@@ -11,8 +11,10 @@
 #include "base/log.h"
 #include "base/parse.h"
 #include "base/quote.h"
+#include "cli/terminal.h"
 #include "data/batches.h"
 #include "data/carried.h"
+#include "measure/clock.h"
 #include "onnx/import.h"
 #include "optimize/model_source.h"
 #include "tune/default_cache.h"
@@ -69,10 +71,14 @@ std::vector<std::string> words(const std::string& text) {
   return out;
 }
 
+// Groups of --help.
+constexpr const char *kDevice = "Device", *kBuilding = "Building";
+
 }  // namespace
 
 void add_cuda_path(Command& verb, std::vector<std::string>& folders) {
-  verb.add_option("--cuda-path", folders,
+  verb.in(kDevice)
+      .add_option("--cuda-path", folders,
                   "folder to search first for NVIDIA's libraries: a CUDA folder, or a site-packages folder with "
                   "NVIDIA's wheels")
       .type_name("DIR");
@@ -80,27 +86,32 @@ void add_cuda_path(Command& verb, std::vector<std::string>& folders) {
 
 void add_isa_flag(Command& verb) {
   const auto text = std::make_shared<std::string>();  // lives as long as the option
-  verb.add_option("--isa", *text,
+  verb.in(kDevice)
+      .add_option("--isa", *text,
                   "most that kernels may use of the CPU: base, avx2, avx512, avx512_vnni, avx512_bf16 or amx; a plan "
                   "runs under the limit that it was built with; TEMPER_ISA in the environment does the same")
       .each([text](const std::string& isa) { limit_isa(isa); });
 }
 
 void add_device_flags(Command& verb, ModelFlags& flags) {
-  verb.add_option("--device", flags.device,
+  verb.in(kDevice)
+      .add_option("--device", flags.device,
                   "device to run on: cpu, cuda:N (the N-th NVIDIA GPU), or reference (slow scalar code that defines "
                   "the right result)")
       .capture_default_str();
   add_cuda_path(verb, flags.cuda_path);
-  verb.add_option("--threads", flags.threads, "number of CPU threads; 0 uses all that this process may use")
+  verb.in(kDevice)
+      .add_option("--threads", flags.threads, "number of CPU threads; 0 uses all that this process may use")
       .check(whole_number(0, 4096));
   add_isa_flag(verb);
   add_memory_flag(verb, flags.memory_limit);
-  verb.add_option("--disable", flags.disabled_passes, "passes to skip, separated by commas; 'all' skips every pass");
+  verb.in(kBuilding).add_option("--disable", flags.disabled_passes,
+                                "passes to skip, separated by commas; 'all' skips every pass");
 }
 
 void add_memory_flag(Command& verb, std::string& limit) {
-  verb.add_option(
+  verb.in(kDevice)
+      .add_option(
           "--memory-limit", limit,
           "memory that a model or its data may use, e.g. 8GiB; by default a multiple of the size of their files")
       .type_name("SIZE");
@@ -109,26 +120,28 @@ void add_memory_flag(Command& verb, std::string& limit) {
 int64_t memory_limit_of(const std::string& limit) { return limit.empty() ? -1 : parse_size(limit); }
 
 void add_shape_flag(Command& verb, ModelFlags& flags) {
-  verb.add_option("--buckets", flags.buckets,
+  verb.in(kBuilding)
+      .add_option("--buckets", flags.buckets,
                   "batch sizes to tune for within a range of --shapes, e.g. 1,8,32; by default 1, 2, 4, 8, ...")
       .delimiter(',');
-  verb.add_option("--shapes", flags.shapes,
+  verb.in(kBuilding)
+      .add_option("--shapes", flags.shapes,
                   "shape or range of shapes of an input: NAME=SHAPE or NAME=MIN:OPT:MAX, e.g. "
                   "x=1x3x224x224:8x3x224x224:32x3x224x224")
       .delimiter(',');
 }
 
 void add_keep_flags(Command& verb, ModelFlags& flags) {
-  verb.add_flag("--keep-first", flags.keep_first,
-                "int8: keep the first layers (those with no other layer before them) out of int8");
-  verb.add_flag("--keep-last", flags.keep_last,
-                "int8: keep the last layers (those with no other layer after them) out of int8");
-  verb.add_option("--keep-fp32", flags.keep_fp32,
-                  "int8, fp16, bf16: names of the layers to keep in fp32, separated by commas");
-  verb.add_option("--keep-bf16", flags.keep_bf16,
-                  "int8, int8+bf16: names of the layers to keep in bf16, separated by commas");
-  verb.add_option("--keep-fp16", flags.keep_fp16,
-                  "int8+fp16: names of the layers to keep in fp16, separated by commas");
+  verb.in(kBuilding).add_flag("--keep-first", flags.keep_first,
+                              "int8: keep the first layers (those with no other layer before them) out of int8");
+  verb.in(kBuilding).add_flag("--keep-last", flags.keep_last,
+                              "int8: keep the last layers (those with no other layer after them) out of int8");
+  verb.in(kBuilding).add_option("--keep-fp32", flags.keep_fp32,
+                                "int8, fp16, bf16: names of the layers to keep in fp32, separated by commas");
+  verb.in(kBuilding).add_option("--keep-bf16", flags.keep_bf16,
+                                "int8, int8+bf16: names of the layers to keep in bf16, separated by commas");
+  verb.in(kBuilding).add_option("--keep-fp16", flags.keep_fp16,
+                                "int8+fp16: names of the layers to keep in fp16, separated by commas");
 }
 
 void drop_keep_flags(ModelFlags& flags) {
@@ -142,37 +155,41 @@ bool keeps(const ModelFlags& flags) {
 }
 
 void add_qdq_flag(Command& verb, ModelFlags& flags) {
-  verb.add_option("--qdq", flags.qdq, "int8: also write the quantized model as Q/DQ ONNX to this file");
+  verb.in(kBuilding).add_option("--qdq", flags.qdq, "int8: also write the quantized model as Q/DQ ONNX to this file");
 }
 
 void add_tuning_flags(Command& verb, ModelFlags& flags) {
-  verb.add_option("--timing-cache", flags.timing_cache,
-                  "file that keeps measured times; by default one in the cache folder");
-  verb.add_flag("--no-timing-cache", flags.no_timing_cache, "measure everything again and save no times");
-  verb.add_option("--workspace", flags.workspace, "scratch memory that a tactic may use, e.g. 64MiB");
-  verb.add_option("--time-limit", flags.time_limit,
+  verb.in(kBuilding).add_option("--timing-cache", flags.timing_cache,
+                                "file that keeps measured times; by default one in the cache folder");
+  verb.in(kBuilding).add_flag("--no-timing-cache", flags.no_timing_cache, "measure everything again and save no times");
+  verb.in(kBuilding).add_option("--workspace", flags.workspace, "scratch memory that a tactic may use, e.g. 64MiB");
+  verb.in(kBuilding)
+      .add_option("--time-limit", flags.time_limit,
                   "seconds that the search for one shape's plan may take; what is not measured by then is left out, "
                   "and the plan says so")
       .check(whole_number(1, 86400))
       .capture_default_str();
-  verb.add_flag("--quick", flags.quick,
-                "shorten the build: do not try running parts of the graph on slices of the batch");
-  verb.add_flag("--no-measure", flags.no_measure,
-                "build at once: each step takes the first kernel that can compute it, and none is timed; the answers "
-                "are right, the plan may be several times slower");
+  verb.in(kBuilding).add_flag("--quick", flags.quick,
+                              "shorten the build: do not try running parts of the graph on slices of the batch");
+  verb.in(kBuilding).add_flag(
+      "--no-measure", flags.no_measure,
+      "build at once: each step takes the first kernel that can compute it, and none is timed; the answers "
+      "are right, the plan may be several times slower");
 }
 
 void add_model_flags(Command& verb, ModelFlags& flags) {
   add_device_flags(verb, flags);
-  verb.add_option("--precision", flags.precision,
+  verb.in(kBuilding)
+      .add_option("--precision", flags.precision,
                   "precision of the plan: fp32, bf16, int8 (with --calibration), int8+bf16 (layers in int8 or 16 bits, "
                   "whichever is faster, and the rest in 16 bits); on a GPU also fp16, tf32 and int8+fp16; best: the "
                   "fastest of them (those with int8 need --calibration), as "
                   "measured; nobody looks at the answers, unless build has --max-drop")
       .capture_default_str();
-  verb.add_option("--calibration", flags.calibration,
-                  "int8, fp16: the file of ranges that `temper calibrate` wrote for this model; with fp16, values "
-                  "whose range exceeds that of fp16 stay in fp32");
+  verb.in(kBuilding).add_option(
+      "--calibration", flags.calibration,
+      "int8, fp16: the file of ranges that `temper calibrate` wrote for this model; with fp16, values "
+      "whose range exceeds that of fp16 stay in fp32");
   add_keep_flags(verb, flags);
   add_shape_flag(verb, flags);
   add_tuning_flags(verb, flags);
@@ -258,6 +275,9 @@ BuildOptions build_options(const ModelFlags& flags, const std::string& path, con
   for (const std::string& text : flags.shapes) {
     const auto equals = text.rfind('=');
     const std::string name = equals == text.npos ? "" : text.substr(0, equals);  // none: that of the only input
+    if (options.shapes.contains(name))
+      fail(ErrorKind::usage, "--shapes gives ", name.empty() ? "one input" : concat("the input '", name, "'"),
+           " several shapes; write one as 1x3x224x224, or MIN:OPT:MAX");
     options.shapes[name] = parse_range(equals == text.npos ? text : text.substr(equals + 1));
   }
   options.command = build_command(flags, path);
@@ -290,7 +310,7 @@ std::shared_ptr<const Engine> load_or_build(const std::string& path, const Model
   BuildOptions options = build_options(flags, path, context);
   for (const auto& [name, dims] : shape_override) options.shapes[name] = {dims, dims, dims};
   ProgressLine progress(context);
-  options.progress = [&](const std::string& text) { progress.show(text); };
+  options.progress = progress.callback();
   return build_engine(path, options);
 }
 
@@ -334,29 +354,33 @@ DataModel data_model(const std::string& path, const ModelFlags& flags, const Con
 
 namespace {
 std::atomic<bool> progress_is_shown = false;
-}
+
+double now_s() { return 1e-3 * host_clock().now_ms(); }
+}  // namespace
 
 void clear_progress() {
   if (progress_is_shown.exchange(false)) std::fputs("\r\033[K", stderr);
 }
 
-ProgressLine::ProgressLine(const Context& context) : active_(context.verbosity >= 0) {}
+ProgressLine::ProgressLine(const Context& context) : active_(context.verbosity >= 0), said_(now_s()) {}
 ProgressLine::~ProgressLine() { clear_progress(); }
-void ProgressLine::show(const std::string& text) {
+void ProgressLine::show(const ProgressStep& step) {
   if (!active_) return;
-  if (!is_terminal()) {  // a log: a line every ten seconds shows that it goes on
-    const auto now = std::chrono::steady_clock::now();
-    if (now - said_ < std::chrono::seconds(10)) return;
-    said_ = now;
-    log(LogLevel::info, text);
-    return;
-  }
+  constexpr double kInALog = 10, kOnATerminal = 0.1;  // seconds between two lines
+  const bool redrawn = is_terminal();
+  const size_t width = redrawn ? std::max<size_t>(20, terminal_width_of_errors()) - 1 : 0;
+  const double now = now_s();
+  const std::string line = meter_.line(step, now, width);  // which follows every step
+  if (now - said_ < (redrawn ? kOnATerminal : kInALog) && !(redrawn && step.what != what_)) return;
+  said_ = now;
+  what_ = step.what;
+  if (!redrawn) return log(LogLevel::info, line);
   progress_is_shown = true;
-  std::fprintf(stderr, "\r\033[K%s", printable(text.substr(0, 110)).c_str());
+  std::fprintf(stderr, "\r\033[K%s", line.c_str());
 }
 Progress ProgressLine::callback() {
   if (!active_) return {};
-  return [this](const std::string& text) { show(text); };
+  return [this](const ProgressStep& step) { show(step); };
 }
 
 }  // namespace temper::cli

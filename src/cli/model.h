@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Opens MODEL|PLAN, the same way for every verb: a plan is loaded, an ONNX model is built first.
 #pragma once
-#include <chrono>
-
 #include "base/progress.h"
 #include "cli/verb.h"
 #include "data/given_inputs.h"
@@ -72,18 +70,21 @@ double share_of(std::string_view flag, const std::string& text);
 // "3s", "500ms", "2m", "1.5" (seconds) of --duration -> seconds. Throws Error{usage}.
 double seconds_of(const std::string& text);
 
-// A progress line on a terminal, elsewhere a line every ten seconds; nothing with --quiet. A message takes its place.
+// A bar on a terminal, redrawn in place; elsewhere a line every ten seconds; nothing with --quiet. A message takes its
+// place.
 class ProgressLine {
  public:
   explicit ProgressLine(const Context& context);
   ~ProgressLine();
-  void show(const std::string& text);
+  void show(const ProgressStep& step);
   // For the library, as long as this lives. Empty where nothing is shown.
   Progress callback();
 
  private:
   bool active_;
-  std::chrono::steady_clock::time_point said_ = std::chrono::steady_clock::now();
+  double said_;  // when, in seconds of the host's clock
+  std::string what_;
+  ProgressMeter meter_;
 };
 
 }  // namespace temper::cli

@@ -9,7 +9,11 @@ namespace temper::cli {
 
 // Columns of standard output: COLUMNS where that is set, else those of the terminal; 0, any number, where it is none.
 size_t terminal_width();
+size_t terminal_width_of_errors();  // of standard error, which is one; 80 where it does not say
 void print_table(const Table& table, const char* after = "");  // fitted to it, and what stands behind
+// Words in the width of the terminal: the first line begins with `head`, all stand behind `indent` blanks. The text is
+// made printable.
+void print_text(const std::string& text, size_t indent = 0, const std::string& head = "");
 // A line "name        text", wrapped to it, in a column of 12 for the name. The text is made printable.
 void print_line(const char* name, const std::string& text);
 

@@ -29,7 +29,7 @@ std::vector<Unreadable> leave_out(const Dataset& data, const std::string& path, 
   std::vector<Unreadable> left_out;
   if (strict) return left_out;
   for (size_t first = 0; first < samples.size(); first += kAtOnce) {
-    if (first) tell(progress, "looking at picture ", first, " of ", samples.size());
+    if (first) tell(progress, {"looking at the pictures", double(first), double(samples.size())});
     for (Unreadable& one :
          data.unreadable(std::span(samples).subspan(first, std::min(kAtOnce, samples.size() - first))))
       left_out.push_back(std::move(one));
@@ -53,7 +53,7 @@ std::vector<Unreadable> leave_out(const Dataset& data, const std::string& path, 
 void for_each_batch(const Dataset& data, std::span<const int64_t> samples, const BatchSizes& sizes,
                     const std::string& what, const Progress& progress, const std::function<void(const Batch&)>& use) {
   for (size_t first = 0; first < samples.size(); first += size_t(sizes.size)) {
-    tell(progress, what, " ", first, " of ", samples.size());
+    tell(progress, {what, double(first), double(samples.size()), "samples"});
     use(gather_batch(data, samples.subspan(first, std::min(size_t(sizes.size), samples.size() - first))));
   }
 }

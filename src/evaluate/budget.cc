@@ -124,7 +124,7 @@ BestSearch keep_budget_best(const ModelSource& source, BuildOptions& build, cons
   std::vector<size_t> rows;  // of best.tried, by engine
   for (const std::string& precision : precisions_of_device(build.device)) {
     const PrecisionParts parts = parts_of(precision).value();
-    tell(build.progress, "best: ", precision);
+    tell_words(build.progress, "best: ", precision);
     MixedSearch mixed = judged.search(
         precision, parts.int8 ? raised_to(options.raise_to, precision, build.device) : std::nullopt, ranges);
     const Judgement judgement = mixed.of(mixed.search.loss);

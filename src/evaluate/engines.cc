@@ -95,7 +95,7 @@ ReferenceAnswers keep_answers(const EvaluationData& what, const std::shared_ptr<
   Evaluator own(names, classes, what.data.has_labels(), false);
   int64_t bytes = 0;
   for (size_t first = 0; first < what.samples.size() && bytes < kMostBytes; first += size_t(what.batch.size)) {
-    tell(progress, "answers of FP32: ", first, " of ", what.samples.size());
+    tell(progress, {"answers of FP32", double(first), double(what.samples.size()), "samples"});
     kept.batches.push_back(gather_batch(
         what.data,
         std::span(what.samples).subspan(first, std::min(size_t(what.batch.size), what.samples.size() - first))));

@@ -96,8 +96,9 @@ MixedSearch search_mixed(const Graph& imported, const Ranges& ranges, const Data
   const std::vector<std::string> layers = narrow_layers(with(options.placement));
   int trials = 0;
   mixed.search = search_layers(layers, budget.half, [&](const KeptNodes& keep) {
-    tell(options.progress, "mixed precision: candidate ", ++trials, ", ", layers.size() - keep.size(), " of ",
-         layers.size(), " layers in ", precision);
+    tell(options.progress,
+         {"mixed precision", double(trials++), double(most_trials(layers.size(), budget.half.has_value())),
+          "candidates at most", concat(layers.size() - keep.size(), " of ", layers.size(), " layers in ", precision)});
     PlacementOptions placement = options.placement;
     placement.keep_nodes.insert(keep.begin(), keep.end());
     const auto engine = trial_engine(with(placement), options);

@@ -70,7 +70,8 @@ void decide(Paired& result, const PairedOptions& options) {
     return;
   }
   if (result.verdict != Verdict::unsure) return;
-  result.why = "the times do not tell the two apart";
+  result.why = std::isfinite(result.interval.high) ? "the times do not tell the two apart"
+                                                   : "the rounds are too few, or too much alike their neighbours";
   const double rounds = double(result.ratios.size()) * samples_factor(result.ratio, result.interval, options.same);
   result.rounds_needed = int(std::min(std::ceil(rounds), 1e9));
 }

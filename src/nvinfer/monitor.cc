@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nvinfer/monitor.h"
 
-#include <regex>
-
 #include "base/error.h"
 
 namespace temper::nvinfer {
@@ -19,7 +17,7 @@ MonitoredBuild::MonitoredBuild(const ProgressMonitor& monitor) : monitor_(monito
 }
 
 Progress MonitoredBuild::progress() {
-  return [this](const std::string& line) { tell(line); };
+  return [this](const ProgressStep& step) { tell(step); };
 }
 
 void MonitoredBuild::begin(std::string phase, int steps) {
@@ -39,21 +37,20 @@ void MonitoredBuild::end() {
   phase_.clear();
 }
 
-void MonitoredBuild::tell(const std::string& line) {
-  static const std::regex counted(R"((.*[^,: ])[,:]? \d+ (so far|of (?:at most )?(\d+)).*)");
-  std::smatch found;
-  const bool counts = std::regex_match(line, found, counted);
-  const std::string words = counts ? found[1].str() : line;
-  if (phase_.empty() || words != words_) {
+void MonitoredBuild::tell(const ProgressStep& step_of) {
+  const bool counts = step_of.total > 0 || step_of.done > 0 || !step_of.more.empty();
+  const bool goes_back = step_of.done < at_;
+  at_ = step_of.done;
+  if (phase_.empty() || step_of.what != words_ || goes_back) {
     end();
-    words_ = words;
+    words_ = step_of.what;
     before_ = 0;
-    const bool of_known = counts && found[3].matched && found[3].length() < 9;
-    begin(words, of_known ? std::max(std::stoi(found[3].str()), 1) : counts ? kChunk : 1);
+    const bool of_known = step_of.total >= 1 && step_of.total < 1e9;
+    begin(words_, of_known ? int(step_of.total) : counts ? kChunk : 1);
   } else if (done_ == steps_) {
     before_ += steps_;
     end();
-    begin(concat(words, " from ", before_ + 1), counts ? kChunk : 1);
+    begin(concat(words_, " from ", before_ + 1), counts ? kChunk : 1);
   }
   step();
 }

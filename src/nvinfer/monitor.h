@@ -15,10 +15,9 @@ struct ProgressMonitor {
   std::function<void(const std::string& phase)> phase_finish;
 };
 
-// While it lives there is an outermost phase "Building an engine", of one step. A line of progress that counts
-// ("measuring candidates, 7 so far", "calibrating: 3 of 10") is a step of the phase that its words name; where it does
-// not say of how many, a phase ends after 100 and the next one says where it goes on. Any other line is a phase of one
-// step. The monitor outlives it.
+// While it lives there is an outermost phase "Building an engine", of one step. What counts ("calibrating: 3 of 10") is
+// a step of the phase that its words name; where it does not say of how many, a phase ends after 100 and the next one
+// says where it goes on. Anything else is a phase of one step. The monitor outlives it.
 class MonitoredBuild {
  public:
   explicit MonitoredBuild(const ProgressMonitor& monitor);
@@ -29,8 +28,9 @@ class MonitoredBuild {
   const ProgressMonitor& monitor_;
   std::string words_, phase_;  // of the phase that is open, "": none
   int steps_ = 0, done_ = 0, before_ = 0;
+  double at_ = 0;  // ProgressStep::done of the last one
 
-  void tell(const std::string& line);
+  void tell(const ProgressStep& step_of);
   void begin(std::string phase, int steps);
   void step();
   void end();

@@ -142,6 +142,9 @@ class TunerTimes final : public TimeSource {
     return options_.measure && !is_over() ? tuner_.refine(problem, contenders, chains) : std::vector<double>();
   }
   bool is_over() override { return limit_.is_over(); }
+  void at_node(int64_t node, int64_t nodes) override { node_ = node, nodes_ = nodes; }
+  int64_t node() const { return node_; }
+  int64_t nodes() const { return nodes_; }
 
  private:
   Tuner& tuner_;
@@ -149,6 +152,7 @@ class TunerTimes final : public TimeSource {
   SearchLimit& limit_;
   const Device& device_;
   const bool on_gpu_;
+  int64_t node_ = 0, nodes_ = 0;
   std::set<std::string> fits_;  // problems with a candidate within the limit of workspace
 
   // Under a limit of workspace each problem needs one candidate that is known to keep it.
@@ -265,8 +269,9 @@ PlanFile plan_shapes(Graph graph, EngineInfo info, const BuildOptions& options, 
   std::string shape_prefix;
   if (options.progress)
     tuner.progress = [&](int timed, const std::string&) {
-      options.progress(concat(shape_prefix, "measuring candidates, ", timed, " so far, ", std::round(limit.seconds()),
-                              " of at most ", options.time_limit, " s"));
+      options.progress(
+          {shape_prefix + "measuring candidates", double(times.node()), double(times.nodes()), "steps",
+           concat(timed, " candidates, ", std::round(limit.seconds()), " of at most ", options.time_limit, " s")});
     };
   PackCache packs;
   std::set<std::string> warned;
@@ -322,9 +327,8 @@ PlanFile plan_shapes(Graph graph, EngineInfo info, const BuildOptions& options, 
     plan_options.workspace_limit = options.workspace;
     plan_options.packs = &packs;
     plan_options.times = &times;
-    const auto progress = [&](const std::string& what) {
-      if (options.progress) options.progress(shape_prefix + what);
-    };
+    const Progress progress =
+        shapes.size() > 1 ? within(options.progress, concat("shape ", shapes[i][0])) : options.progress;
     const auto choose = [&] {
       return in_context
                  ? plan_with_chains(concrete, chains[i], passes_of(i), backend, device, plan_options, cache, progress)
@@ -377,8 +381,7 @@ class Trials {
   std::shared_ptr<const Plan> plan(const std::string& what, const std::function<void(BuildOptions&)>& change) {
     BuildOptions options = options_;
     change(options);
-    if (options_.progress)
-      options.progress = [&](const std::string& text) { options_.progress(concat(what, ": ", text)); };
+    options.progress = within(options_.progress, what);
     PlanFile file = planner_(graph_, info_, options, cache_);
     device_ = file.device;
     return file.plans.empty() ? nullptr : file.plans[0];
@@ -520,7 +523,7 @@ Graph optimised_graph(Graph graph, EngineInfo& info, const BuildOptions& options
   const Bindings upper = bind_shapes(graph, high);
   std::erase_if(bindings, [&](const auto& binding) { return upper.at(binding.first) != binding.second; });
   if (!bindings.empty()) graph = specialize(graph, bindings);
-  if (options.progress) options.progress("optimising the graph");
+  tell_words(options.progress, "optimising the graph");
   PassOptions passes = options.passes;
   passes.memory_limit = options.memory_limit;
   run_passes(graph, passes);

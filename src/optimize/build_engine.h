@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 
+#include "base/progress.h"
 #include "measure/instruments.h"
 #include "passes/pass.h"
 #include "quantize/placement.h"
@@ -61,7 +62,7 @@ struct BuildOptions {
   std::set<std::string> doubted;  // problems (Problem::text()) whose cached times are taken again
   Instruments instruments;        // what times are taken with
   std::string command;            // recorded in the plan: how to build it again
-  std::function<void(const std::string&)> progress;
+  Progress progress;
 
   bool is_calibrated() const { return ranges || !calibration.empty(); }
 };

@@ -96,8 +96,7 @@ Chains find_chains(const Graph& graph, const PassOptions& passes, const Backend&
 }
 
 Plan plan_with_chains(const Graph& graph, const Chains& chains, const PassOptions& passes, const Backend& backend,
-                      const Device& device, const PlanOptions& options, TimingCache& cache,
-                      const std::function<void(const std::string&)>& progress) {
+                      const Device& device, const PlanOptions& options, TimingCache& cache, const Progress& progress) {
   auto plan_of = [&](const Graph& g) { return plan_in_context(g, backend, device, options, cache, progress); };
   if (chains.list.empty()) return plan_of(graph);
   if (chains.decided) return plan_of(chains.graph);

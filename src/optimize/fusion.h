@@ -5,6 +5,7 @@
 #include <functional>
 #include <vector>
 
+#include "base/progress.h"
 #include "passes/pipeline.h"
 #include "plan/options.h"
 #include "plan/plan.h"
@@ -29,7 +30,6 @@ Chains find_chains(const Graph& graph, const PassOptions& passes, const Backend&
 // timed in plans of all; then a plan with the faster ones is timed beside one with none. `cache` remembers the
 // decision.
 Plan plan_with_chains(const Graph& graph, const Chains& chains, const PassOptions& passes, const Backend& backend,
-                      const Device& device, const PlanOptions& options, TimingCache& cache,
-                      const std::function<void(const std::string&)>& progress);
+                      const Device& device, const PlanOptions& options, TimingCache& cache, const Progress& progress);
 
 }  // namespace temper

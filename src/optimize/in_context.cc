@@ -55,7 +55,7 @@ class InContext {
         host_(host),
         arena_(device) {}
 
-  Plan run(const std::function<void(const std::string&)>& progress) {
+  Plan run(const Progress& progress) {
     if (options_.times)
       if (auto plan = plan_as_before()) return std::move(*plan);
     auto [plan, base] = by_times(progress);
@@ -66,14 +66,14 @@ class InContext {
   }
 
   // The plan that the times in plans give and, if any of them had to be taken, the one by the caller's times.
-  std::pair<Plan, std::optional<Plan>> by_times(const std::function<void(const std::string&)>& progress) {
+  std::pair<Plan, std::optional<Plan>> by_times(const Progress& progress) {
     Listening listening(*this);
     std::optional<Plan> base = plan_by(listening);
     shortlist(*base);
     if (all_known()) base.reset();
     else
       for (int rank = 0; rank < kRanks && (rank == 0 || !is_over()); ++rank) {
-        if (progress) progress(concat("timing whole plans, ", rank + 1, " of at most ", kRanks));
+        tell(progress, {"timing whole plans", double(rank + 1), double(kRanks), "at most"});
         if (!measure_rank(rank) || (host_clock().now_ms() - start_ms_) / 1e3 > host_.seconds) break;
       }
     Given in_plans(*this, [&](const std::string& group, const Known& known) {
@@ -343,8 +343,7 @@ bool is_faster(const Plan& plan, const Plan& other, PlanBuffers& buffers, const 
 }
 
 Plan plan_on_host_in_context(const Graph& graph, const Backend& backend, const Device& device, PlanOptions options,
-                             TimingCache& cache, double load, double seconds,
-                             const std::function<void(const std::string&)>& progress) {
+                             TimingCache& cache, double load, double seconds, const Progress& progress) {
   return InContext(graph, backend, device, std::move(options), cache, {load, seconds}).by_times(progress).first;
 }
 
@@ -363,12 +362,12 @@ bool decided_before(const Graph& graph, const Device& device, const TimingCache&
 }
 
 Plan plan_in_context(const Graph& graph, const Backend& backend, const Device& device, PlanOptions options,
-                     TimingCache& cache, const std::function<void(const std::string&)>& progress) {
+                     TimingCache& cache, const Progress& progress) {
   return InContext(graph, backend, device, std::move(options), cache).run(progress);
 }
 
 Plan plan_by_times_in_context(const Graph& graph, const Backend& backend, const Device& device, PlanOptions options,
-                              TimingCache& cache, const std::function<void(const std::string&)>& progress) {
+                              TimingCache& cache, const Progress& progress) {
   return InContext(graph, backend, device, std::move(options), cache).by_times(progress).first;
 }
 

@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 
+#include "base/progress.h"
 #include "measure/instruments.h"
 #include "optimize/plan_buffers.h"
 #include "plan/options.h"
@@ -18,11 +19,11 @@ namespace temper {
 // every step; then plans by these times. `cache` remembers them, and where it has all, nothing is measured. Of that
 // plan and the one by options.times alone the faster is returned, as measured in turns.
 Plan plan_in_context(const Graph& graph, const Backend& backend, const Device& device, PlanOptions options,
-                     TimingCache& cache, const std::function<void(const std::string&)>& progress);
+                     TimingCache& cache, const Progress& progress);
 
 // The same without the last comparison: for the times of its steps.
 Plan plan_by_times_in_context(const Graph& graph, const Backend& backend, const Device& device, PlanOptions options,
-                              TimingCache& cache, const std::function<void(const std::string&)>& progress);
+                              TimingCache& cache, const Progress& progress);
 
 // Of two plans with the same inputs and outputs, whose buffers those are: as measured in turns.
 bool is_faster(const Plan& plan, const Plan& other, PlanBuffers& buffers, const Device& device,
@@ -31,8 +32,7 @@ bool is_faster(const Plan& plan, const Plan& other, PlanBuffers& buffers, const 
 // On the host, for a plan whose whole time contradicts those of its steps, which were timed alone: the plan by times
 // within plans, looked for during about `seconds`. `load` is marked with the times that the cache keeps.
 Plan plan_on_host_in_context(const Graph& graph, const Backend& backend, const Device& device, PlanOptions options,
-                             TimingCache& cache, double load, double seconds,
-                             const std::function<void(const std::string&)>& progress);
+                             TimingCache& cache, double load, double seconds, const Progress& progress);
 // What was chosen on the host for this very graph is found again by decided_plan, without a look at other candidates.
 void remember_plan(const Graph& graph, const Plan& plan, const Device& device, TimingCache& cache, double load);
 std::optional<Plan> decided_plan(const Graph& graph, const Backend& backend, const Device& device,

@@ -87,7 +87,7 @@ double time_plan(const Plan& plan, const Device& device, double best_ms, std::ve
 }
 
 Plan search_segments(const Graph& graph, const Backend& backend, const Device& device, PlanOptions options,
-                     const std::function<void(const std::string&)>& progress) {
+                     const Progress& progress) {
   const BatchInfo batch = analyze_batch(graph);
   const std::vector<Group> groups = find_groups(graph, batch);
   options.segments.clear();
@@ -114,7 +114,7 @@ Plan search_segments(const Graph& graph, const Backend& backend, const Device& d
   Plan second;
   auto consider = [&](std::vector<SegmentSpec> specs, std::vector<std::vector<double>>* step_ms,
                       const std::string& what) -> Plan {
-    progress(concat("trying ", what));
+    tell_words(progress, "trying ", what);
     options.segments = std::move(specs);
     Plan plan = build_plan(graph, backend, device, options);
     const double ms = time_plan(plan, device, best_ms, step_ms);

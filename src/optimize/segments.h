@@ -4,6 +4,7 @@
 #pragma once
 #include <functional>
 
+#include "base/progress.h"
 #include "plan/batch.h"
 #include "plan/options.h"
 #include "plan/plan.h"
@@ -19,7 +20,7 @@ std::vector<Group> find_groups(const Graph& graph, const BatchInfo& batch);
 
 // Measures whole plans. `options` carries the times and the pack cache; its segments are replaced. Returns the fastest.
 Plan search_segments(const Graph& graph, const Backend& backend, const Device& device, PlanOptions options,
-                     const std::function<void(const std::string&)>& progress);
+                     const Progress& progress);
 
 // The least time of a few runs of the plan on plausible data, in ms.
 double time_plan(const Plan& plan, const Device& device, double best_ms,

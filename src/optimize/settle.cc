@@ -18,7 +18,7 @@ class Settler {
  public:
   Settler(Plan plan, const Settling& s)
       : s_(s), on_gpu_(s.backend.queue), watch_(*s.instruments.load), plan_(std::move(plan)) {
-    s_.progress("timing the whole plan");
+    tell_words(s_.progress, "timing the whole plan");
     times_ = measure(plan_);
   }
 
@@ -82,7 +82,7 @@ class Settler {
     bool any = false;
     for (const PlanStep* step : contradicting_steps(plan_, times_))
       if (!step->is_reorder()) any |= s_.tuner.doubt(step->problem.text());
-    if (any) s_.progress("timing again what contradicts the whole plan");
+    if (any) tell_words(s_.progress, "timing again what contradicts the whole plan");
     return any;
   }
 

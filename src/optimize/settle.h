@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The end of a build: the whole plan is measured, and what contradicts it is measured again.
 #pragma once
+#include "base/progress.h"
 #include "plan/options.h"
 #include "plan/plan.h"
 #include "runtime/engine.h"
@@ -19,7 +20,7 @@ struct Settling {
   Instruments instruments;
   std::function<Plan()> choose;  // the plan by the tuner's times
   double seconds = 0;            // that the build has taken so far
-  std::function<void(const std::string&)> progress;
+  Progress progress;
 };
 
 // The plan with the time of the whole and of every step. Where these contradict each other and the

@@ -45,7 +45,7 @@ std::map<std::string, double> by_problem(const Plan& plan, const TimedPlan& time
 class Search {
  public:
   Search(const Graph& graph, const Backend& backend, const Device& device, const PlanOptions& options,
-         const PlanTimer& time, const std::function<void(const std::string&)>& progress)
+         const PlanTimer& time, const Progress& progress)
       : graph_(graph), backend_(backend), device_(device), options_(options), time_(time), progress_(progress) {}
 
   ThreadedPlan run(Plan all) {
@@ -114,7 +114,7 @@ class Search {
   const Device& device_;
   const PlanOptions& options_;
   const PlanTimer& time_;
-  const std::function<void(const std::string&)>& progress_;
+  const Progress& progress_;
   std::vector<Threads> seen_;
   std::map<std::string, double> fewest_ms_, longest_ms_;  // by problem, on one thread: all steps together, the longest
 
@@ -133,7 +133,7 @@ class Search {
   }
 
   void measure(const std::vector<Tried*>& tried) {
-    if (progress_) progress_("timing steps on fewer threads");
+    tell_words(progress_, "timing steps on fewer threads");
     std::vector<const Plan*> plans;
     for (const Tried* one : tried) plans.push_back(&one->plan);
     std::vector<TimedPlan> times = time_(plans);
@@ -235,7 +235,7 @@ PlanTimer timer_of_plans(const Device& device) {
 
 ThreadedPlan choose_step_threads(const Graph& graph, const Backend& backend, const Device& device,
                                  const PlanOptions& options, Plan all, const PlanTimer& time,
-                                 const std::function<void(const std::string&)>& progress) {
+                                 const Progress& progress) {
   if (options.threads <= 1 || all.segments.empty()) return {std::move(all), nullptr};
   return Search(graph, backend, device, options, time, progress).run(std::move(all));
 }

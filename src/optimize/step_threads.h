@@ -5,6 +5,7 @@
 #pragma once
 #include <functional>
 
+#include "base/progress.h"
 #include "plan/options.h"
 #include "plan/plan.h"
 
@@ -27,7 +28,6 @@ struct ThreadedPlan {
 // and of plans as fast as each other (to 1 %) the one that needs the other cores least. Measures nothing where all
 // threads are one, or where small steps do not matter.
 ThreadedPlan choose_step_threads(const Graph& graph, const Backend& backend, const Device& device,
-                                 const PlanOptions& options, Plan all, const PlanTimer& time,
-                                 const std::function<void(const std::string&)>& progress);
+                                 const PlanOptions& options, Plan all, const PlanTimer& time, const Progress& progress);
 
 }  // namespace temper

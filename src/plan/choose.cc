@@ -89,6 +89,7 @@ class Chooser {
     find_problems();
     for (size_t n = 0; n < nodes; ++n) {
       const Node& node = graph_.node({int32_t(n)});
+      times_.at_node(int64_t(n), int64_t(nodes));
       candidates_.push_back(&with_context([&] { return concat(name_of(node.op), " '", node.name, "'"); },
                                           [&]() -> Options& { return options_for(n); }));
     }

@@ -56,6 +56,8 @@ class TimeSource {
   virtual std::string fault(const Problem&, const Tactic&, const Config&) { return ""; }
   // Has the search taken its time? What is known then must do: nothing more is measured for the choice.
   virtual bool is_over() { return false; }
+  // What is asked next is for this node, of so many.
+  virtual void at_node(int64_t /*node*/, int64_t /*nodes*/) {}
   // What needs no choice.
   virtual DecidedCandidate decided(const Problem&) { return {}; }
   // Measures once more, in turns, what came out near the top, and gives the better of both times of each; nothing:

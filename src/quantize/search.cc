@@ -2,6 +2,7 @@
 #include "quantize/search.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace temper {
 
@@ -58,6 +59,12 @@ LayerSearch search_layers(const std::vector<std::string>& layers, std::optional<
   for (LayerLoss& row : search.layers)
     if (const auto it = search.keep.find(row.layer); it != search.keep.end()) row.decision = it->second;
   return search;
+}
+
+int64_t most_trials(size_t layers, bool half) {
+  const int64_t bisection = int64_t(std::bit_width(layers));  // at least log2, rounded up
+  // All of them, each alone, none, how many; then all that are raised in 16 bits, how many of those not.
+  return 1 + int64_t(layers) + 1 + bisection + (half ? 1 + bisection : 0);
 }
 
 }  // namespace temper

@@ -45,4 +45,7 @@ struct LayerSearch {
 LayerSearch search_layers(const std::vector<std::string>& layers, std::optional<DType> half,
                           const std::function<Loss(const KeptNodes& keep)>& try_keeping);
 
+// How many candidates that tries at most.
+int64_t most_trials(size_t layers, bool half);
+
 }  // namespace temper

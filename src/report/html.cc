@@ -168,8 +168,9 @@ std::string lead_of(const Report& report) {
     runs += result.result.runs.size();
     const Environment& e = result.result.environment;
     for (const BenchRun& run : result.result.runs) {
-      const std::string machine =
-          run.imported ? run.imported->device_name.value_or("a device that its log does not name") : e.cpu_model;
+      const std::string machine = run.imported && run.backend == "tensorrt"
+                                      ? run.imported->device_name.value_or("a device that its log does not name")
+                                      : e.cpu_model;
       if (!machine.empty() && std::find(machines.begin(), machines.end(), machine) == machines.end())
         machines.push_back(machine);
     }
@@ -198,6 +199,8 @@ alike. Two runs whose intervals overlap may be equally fast; compare them in tur
 <dt>throughput</dt><dd>Items per second: batch × runs per second, one run after the other (closed loop, one stream)
 unless said otherwise. In an open loop requests come at a rate, ready or not, and latency counts from the moment one
 was meant to be sent.</dd>
+<dt>energy per item</dt><dd>What the GPU draws by its own word, or all of the CPU's packages by their counters (RAPL)
+whoever works there, over items per second. Shown where the machine lets it be read.</dd>
 <dt>n/a</dt><dd>Not measured, or too few samples to say; the reason stands beside it. Nothing is estimated.</dd>
 <dt>max of 29</dt><dd>A percentile that another program took from so few queries that it is simply the largest of
 them. Shown as its log has it, used in no verdict.</dd>
@@ -239,7 +242,7 @@ std::string report_html(const Report& report) {
 
   const Table log = log_of(report), environment = environment_of(report);
   const std::vector<Warned> commands = commands_of(report), notes = notes_of(report);
-  out += "<nav aria-label=\"Contents\"><ul>";
+  out += "<nav aria-label=\"Contents\"><details><summary>Contents</summary><ul>";
   const auto entry = [&](const std::string& id, const std::string& name) {
     out += concat("<li><a href=\"#", id, "\">", escaped(name), "</a></li>");
   };
@@ -250,11 +253,13 @@ std::string report_html(const Report& report) {
   if (!commands.empty()) entry("commands", "Commands");
   entry("reading", "How to read the figures");
   out +=
-      "</ul></nav></header>\n<noscript><p>The pictures need JavaScript; the tables have the same "
+      "</ul></details></nav></header>\n<noscript><p>The pictures need JavaScript; the tables have the same "
       "numbers.</p></noscript>\n<main>\n";
   if (!log.rows.empty()) {
-    constexpr size_t kFirst = 6;  // model, precision, batch, median, interval, throughput
-    const Folded runs = folded(log, kFirst);
+    // What names a run, median, interval and throughput stay in any case.
+    const auto first = std::find_if(log.columns.begin(), log.columns.end(),
+                                    [](const Table::Column& column) { return column.name == "remarks"; });
+    const Folded runs = folded(log, size_t(first - log.columns.begin()));
     out += concat("<section id=\"runs\"><h2>Runs: latency in milliseconds, throughput in items per second</h2>\n",
                   html_table(runs.table, "Runs"),
                   runs.same.empty()

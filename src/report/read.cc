@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/file.h"
+#include "base/file_kind.h"
 #include "bench/results_fields.h"
 #include "report/report.h"
 
@@ -241,6 +242,17 @@ void add_to(Report& report, const std::string& file, std::string_view text) {
 Report read_report(const std::vector<std::string>& paths) {
   Report report;
   for (const std::string& path : paths) {
+    switch (const FileKind kind = kind_of_file(path); kind) {
+      case FileKind::other:
+      case FileKind::nothing:
+      case FileKind::result:
+      case FileKind::profile:
+      case FileKind::explanation:
+      case FileKind::study: break;
+      default:
+        fail(ErrorKind::bad_file, path, ": it is ", words_of(kind),
+             "; a report is made of results, studies, profiles and explanations");
+    }
     const std::string text = read_file(path);
     with_context([&] { return path; }, [&] { add_to(report, path, text); });
   }

@@ -101,6 +101,7 @@ struct ReportedSuite {
 };
 
 struct Report {
+  std::string verdict;  // of whoever measured, in the place of what the files say (versus)
   std::vector<ReportedResult> results;
   std::vector<ReportedStudy> studies;
   std::vector<ReportedProfile> profiles;

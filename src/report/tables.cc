@@ -2,6 +2,7 @@
 // The parts of a report that need no figure: names of runs, the log table, environments, warnings, commands.
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "base/error.h"
 #include "report/names.h"
@@ -23,6 +24,11 @@ std::string device_of(const RunOf& named) {
   const BenchRun& run = *named.run;
   if (run.imported)
     return run.imported->device_name ? concat(run.device, " (", *run.imported->device_name, ")") : run.device;
+  if (run.gpu) {
+    const auto mhz = [](const std::optional<double>& clock) { return clock ? whole(*clock) : std::string("n/a"); };
+    return concat(run.device, " (", run.gpu->name, ", ", mhz(run.gpu->clock_mhz_median), " of ",
+                  mhz(run.gpu->highest_clock_mhz), " MHz)");
+  }
   const Environment& e = named.from->result.environment;
   return run.device == "cpu" && !e.cpu_model.empty() ? concat("cpu (", e.cpu_model, ")") : run.device;
 }
@@ -39,18 +45,6 @@ std::string remedied(const Warning& warning) {
 std::string memory_of(const BenchRun& run) {
   if (run.peak_device_bytes) return concat(format_bytes(double(*run.peak_device_bytes)), " on the device");
   return shown_bytes(run, run.peak_host_bytes, "peak_host_bytes");
-}
-
-// What a GPU draws, by its own word, over what it does in that time. Absent where either is not known.
-std::optional<double> joules_of(const BenchRun& run) {
-  if (!run.gpu || !run.gpu->watts_median || !run.throughput_per_s || *run.throughput_per_s <= 0) return std::nullopt;
-  return *run.gpu->watts_median / *run.throughput_per_s;
-}
-std::string energy_of(const BenchRun& run) {
-  const auto joules = joules_of(run);
-  if (!joules) return "n/a";
-  return concat(format_number(*joules >= 1 ? *joules : 1e3 * *joules), *joules >= 1 ? " J" : " mJ", " (",
-                format_number(*run.gpu->watts_median, 3), " W)");
 }
 
 }  // namespace
@@ -93,7 +87,8 @@ Table log_of(const Report& report) {
     return of.run->streams.value_or(1) > 1 || of.run->load != "closed";
   });
   constexpr int kLoad = 7;  // its column
-  const bool energies = std::any_of(runs.begin(), runs.end(), [](const RunOf& of) { return joules_of(*of.run); });
+  const bool energies =
+      std::any_of(runs.begin(), runs.end(), [](const RunOf& of) { return joules_per_item(*of.run).has_value(); });
   if (loads) table.columns.insert(table.columns.begin() + kLoad, {"load", false});
   for (const RunOf& named : runs) {
     const BenchRun& run = *named.run;
@@ -107,7 +102,7 @@ Table log_of(const Report& report) {
          shown(run, run.throughput_per_s, "throughput_per_s"),
          mark.empty() ? "" : concat(mark, ": not fit for a verdict"), shown(run, l.mean, "latency_ms.mean"),
          shown(run, l.p90, "latency_ms.p90"), shown(run, l.p95, "latency_ms.p95"), shown(run, l.p99, "latency_ms.p99"),
-         memory_of(run), energy_of(run), device_of(named), known(run, run.threads, "threads"),
+         memory_of(run), energy_text(run), device_of(named), known(run, run.threads, "threads"),
          shown_bytes(run, run.workspace_bytes, "workspace_bytes"), known(run, run.warmup_runs, "warmup_runs"),
          known(run, run.samples, "samples"), versions_of(named)});
     if (loads)
@@ -121,6 +116,14 @@ Table log_of(const Report& report) {
     const auto place = energy - table.columns.begin();
     table.columns.erase(energy);
     for (auto& row : table.rows) row.erase(row.begin() + place);
+  }
+  // Several programs on one model are told apart at once.
+  std::set<std::string> programs;
+  for (const RunOf& named : runs) programs.insert(trait_of(Trait::program, named));
+  if (programs.size() > 1) {
+    table.columns.insert(table.columns.begin() + 1, {"program", false});
+    for (size_t i = 0; i < runs.size(); ++i)
+      table.rows[i].insert(table.rows[i].begin() + 1, trait_of(Trait::program, runs[i]));
   }
   return table;
 }

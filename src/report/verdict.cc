@@ -53,12 +53,17 @@ std::string of_study(const ReportedStudy& study) {
   }
   const std::string model = file_name_of(study.model);
   if (!best)
-    return concat(model, ": fp32",
-                  study.rows.size() > 1 ? "; nothing else is faster beyond doubt and keeps its answers." : " alone.");
+    return concat(
+        model, ": fp32",
+        study.rows.empty() ? "" : concat(", with a median of ", format_number(study.rows[0].latency_ms), " ms"),
+        study.rows.size() > 1 ? "; nothing else is faster beyond doubt and keeps its answers." : " alone.");
   std::string text = concat(model, ": ", best->precision, " is ", format_number(*best->ratio), " times as fast as fp32",
                             span_of(best->ratio_ci99, "", "99 % interval "));
+  const auto fp32 = std::find_if(study.rows.begin(), study.rows.end(), [](const StudyRow& row) { return !row.ratio; });
+  text += concat(", with a median of ", format_number(best->latency_ms), " ms",
+                 fp32 == study.rows.end() ? "" : concat(" where fp32 takes ", format_number(fp32->latency_ms), " ms"));
   if (best->drop)
-    text += concat(" and loses ", percent(*best->drop), " by ", study.metric,
+    text += concat(", and loses ", percent(*best->drop), " by ", study.metric,
                    study.max_drop ? concat(", within the ", percent(*study.max_drop), " that are allowed") : "");
   return text + ".";
 }
@@ -66,6 +71,7 @@ std::string of_study(const ReportedStudy& study) {
 }  // namespace
 
 std::string verdict_of(const Report& report) {
+  if (!report.verdict.empty()) return report.verdict;
   std::string text;
   const auto add = [&](const std::string& sentence) {
     if (!sentence.empty()) text += concat(text.empty() ? "" : " ", sentence);

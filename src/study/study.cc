@@ -62,8 +62,7 @@ std::shared_ptr<const Engine> build(const StudySetup& setup, const std::string& 
   build.placement.keep_nodes.insert(keep.begin(), keep.end());
   build.batch_buckets = false;
   build.doubted = doubted;
-  if (o.build.progress)
-    build.progress = [&](const std::string& text) { tell(o.build.progress, precision, ": ", text); };
+  build.progress = within(o.build.progress, precision);
   return build_engine(o.model, build);
 }
 

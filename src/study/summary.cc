@@ -18,19 +18,19 @@ std::string rate_text(const Json& answers, const char* field) {
 
 Table study_table(const Json& study) {
   Table table{{{"precision", false},
-               {"top-1"},
-               {"95 % interval"},
-               {"agreement"},
-               {"SNR"},
-               {"cosine"},
-               {"latency"},
-               {"items/s"},
-               {"beside fp32"},
-               {"verdict", false},
-               {"plan"},
-               {"memory"},
-               {"drop"},
-               {"answers", false}},
+               {"top-1", true, 7},
+               {"95 % interval", true, 3},
+               {"agreement", true, 5},
+               {"SNR", true, 4},
+               {"cosine", true, 1},
+               {"latency", true, 9},
+               {"items/s", true, 2},
+               {"beside fp32", true, 9},
+               {"verdict", false, 8},
+               {"plan", true, 1},
+               {"memory", true, 1},
+               {"drop", true, 8},
+               {"answers", false, 6}},
               {}};
   for (const Json& row : study.at("precisions")) {
     const Json &answers = row.at("answers"), &speed = row.at("speed");

@@ -59,7 +59,7 @@ seen=$(nm -D --defined-only "$(dirname "$pc")/../libtemper_nvinfer.so.0" | awk '
 
 version=$("$installed/bin/temper" --version)
 [[ $version == *temper* ]] || { echo "the installed program said: $version" >&2; exit 1; }
-for verb in $("$installed/bin/temper" --help | sed -n '/^Subcommands:/,/^$/s/^  \([a-z]*\) .*/\1/p'); do
+for verb in $("$installed/bin/temper" --help | sed -n 's/^  \([a-z][a-z-]*\)  .*/\1/p'); do
   grep -q '^\.TP' "$installed/share/man/man1/temper-$verb.1" || { echo "no manual of temper $verb" >&2; exit 1; }
 done
 # Each shell that is here completes verbs, values and files by kind; bash is always here.

@@ -77,6 +77,15 @@ std::string changed(Change change) {
   return json.dump();
 }
 
+TEST(Results, WattsOfTheCpuStandInARunOnlyWhereTheyWereRead) {
+  EXPECT_FALSE(nlohmann::json::parse(to_json(example())).at("runs")[0].contains("cpu_watts_mean"));
+  BenchResult result = example();
+  result.runs[0].cpu_watts_mean = 35.5;
+  EXPECT_EQ(result_from_json(to_json(result)).runs[0].cpu_watts_mean, 35.5);
+  EXPECT_EQ(error_of(changed([](auto& json) { json["runs"][0]["cpu_watts_mean"] = -1; })),
+            "runs[0].cpu_watts_mean: not a finite number of at least 0");
+}
+
 TEST(Results, SchemaHasEveryFieldOfTheDocument) {
   const auto json = nlohmann::json::parse(to_json(example()));
   EXPECT_EQ(json.at("schema"), "temper.result/1");

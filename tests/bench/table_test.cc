@@ -108,6 +108,34 @@ TEST(Table, CsvOfRunsHasOneColumnPerField) {
   EXPECT_EQ(cell("latency_ms.median"), "2");
   EXPECT_EQ(cell("latency_ms.p99"), "");
   EXPECT_EQ(cell("shapes"), "x=1x3");
+  EXPECT_EQ(cell("cpu_watts_mean"), "");
+}
+
+TEST(Table, CsvOfRunsHasTheColumnsOfPartsThatOneRunHas) {
+  BenchRun cpu, gpu;
+  cpu.cpu_watts_mean = 35.5;
+  gpu.gpu.emplace().watts_median = 300;
+  const Table table = fields_of({cpu, gpu});
+  ASSERT_EQ(table.rows[0].size(), table.columns.size());
+  ASSERT_EQ(table.rows[1].size(), table.columns.size());
+  for (size_t c = 0; c < table.columns.size(); ++c) {
+    if (table.columns[c].name == "cpu_watts_mean") EXPECT_EQ(table.rows[0][c] + "|" + table.rows[1][c], "35.5|");
+    if (table.columns[c].name == "gpu_watts_median") EXPECT_EQ(table.rows[0][c] + "|" + table.rows[1][c], "|300");
+  }
+}
+
+TEST(Table, EnergyOfAnItemIsWattsOverThroughputAndStandsWhereItIsKnown) {
+  BenchRun run;
+  Samples samples;
+  samples.ms = {2};
+  set_samples(run, samples);  // 500 a second
+  const auto last = [](const BenchRun& r) { return summary_of({r}).columns.back().name; };
+  EXPECT_NE(last(run), "energy/item");
+  run.cpu_watts_mean = 50;
+  EXPECT_EQ(last(run), "energy/item");
+  EXPECT_EQ(energy_text(run), "100.0 mJ (50.0 W)");
+  run.gpu.emplace().watts_median = 700;  // the device's own counts
+  EXPECT_EQ(energy_text(run), "1.400 J (700 W)");
 }
 
 }  // namespace

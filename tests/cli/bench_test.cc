@@ -106,7 +106,7 @@ TEST_F(BenchVerb, RequestsOfARateAreMeasuredFromWhenTheyWereMeantToBeSent) {
   EXPECT_EQ(result.runs[1].request_rate_per_s, 200);
   EXPECT_EQ(result.runs[0].request_rate_per_s, 50);
   for (const BenchRun& r : result.runs) EXPECT_GT(r.samples.value(), 0);
-  EXPECT_NE(done.text.find("200.0 requests/s"), std::string::npos) << done.text;
+  EXPECT_NE(done.text.find("200.0/s"), std::string::npos) << done.text;
   EXPECT_EQ(run(temper + "bench " + file("m.plan") + " --rate 0").code, 2);
   EXPECT_EQ(run(temper + "bench " + file("m.plan") + " --rate often").code, 2);
   EXPECT_EQ(run(temper + "bench " + file("m.plan") + " --rate 50 --iterations 3").code, 2);

@@ -143,7 +143,7 @@ open('cut.json', 'w').write('{"schema": "temper.result/1", "env')
       EXPECT_CONTAINS(outcome.err, part);
     };
     refused(3, "none.json none.json", "none.json");
-    refused(3, "other.json other.json", "schema is 'temper.study/1', this version reads 'temper.result/1'");
+    refused(3, "other.json other.json", "other.json: it is a study, no result");
     refused(3, "cut.json cut.json", "not JSON");
   }
   EXPECT_EQ(temper(folder, "gate empty.json empty.json").code, 3);

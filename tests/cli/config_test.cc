@@ -24,8 +24,8 @@ std::string refused(const std::string& folder, const std::string& text) {
 TEST(ConfigFile, WhatIsWrongIsNamedWithItsPlaceAndTheNearestKey) {
   const std::string folder = test_folder();
   EXPECT_CONTAINS(refused(folder, "[models.a]\nmodle = \"m.onnx\"\n"),
-                  "temper.toml:2:1: there is no key 'modle' in [models.a]; is it 'model'?");
-  EXPECT_CONTAINS(refused(folder, "[defaults]\nmax_dorp = \"1%\"\n"), "is it 'max_drop'?");
+                  "temper.toml:2:1: there is no key 'modle' in [models.a]; perhaps 'model' is meant");
+  EXPECT_CONTAINS(refused(folder, "[defaults]\nmax_dorp = \"1%\"\n"), "perhaps 'max_drop' is meant");
   EXPECT_CONTAINS(refused(folder, "[defaults]\nquite_another = 1\n"), "; there are: precision, max_drop,");
   EXPECT_CONTAINS(refused(folder, "[models.a]\nmodel = 3\n"),
                   "temper.toml:2:9: 'model' in [models.a] must be a string");
@@ -76,7 +76,7 @@ model = "m.onnx"
   const Outcome studied = temper(folder, "study --quick");
   ASSERT_EQ(studied.code, 0) << studied.err;
   EXPECT_CONTAINS(studied.out, "second\n");
-  EXPECT_CONTAINS(studied.out, "batch 4, 1 threads");
+  EXPECT_CONTAINS(studied.out, "batch 4, 1 thread; ");
   EXPECT_CONTAINS(studied.err, "'without' has no data");
   std::filesystem::copy(folder + "study/second/result.json", folder + "base.json");
   const Outcome gated = temper(folder, "gate --junit gate.xml --json");

@@ -198,11 +198,19 @@ TEST(InspectFile, KnowsWhatTemperWritesAndReads) {
   ASSERT_EQ(temper(folder, "bench good.plan --iterations 5 --json result.json --quiet").code, 0);
   write_text(folder + "profile.json", temper(folder, "profile good.plan --duration 0.1s --json").out);
   write_text(folder + "graph.txt", temper(folder, "inspect good.onnx --graph").out);
+  ASSERT_EQ(temper(folder, "run good.plan --output-dir . --quiet").code, 0);
+  write_text(folder + "other.json", "{\"a\": 1}");
+  const Outcome other = temper(folder, "inspect other.json");
+  EXPECT_EQ(other.code, int(ErrorKind::bad_file));
+  EXPECT_CONTAINS(other.err, "other.json: JSON, but of none of the schemas that inspect knows");
+  EXPECT_CONTAINS(temper(folder, "gate good.onnx result.json").err, "good.onnx: it is an ONNX model");
+  EXPECT_CONTAINS(temper(folder, "report good.plan -o r.html").err, "good.plan: it is a plan; a report is made of");
   for (const auto& [file, part] : {std::pair("times.json", "times       "),
                                    {"ranges.json", "samples     2 of noise"},
                                    {"result.json", "median ms"},
                                    {"profile.json", "longest steps"},
                                    {"graph.txt", "nodes       2: "},
+                                   {"y.npy", "holds       f32["},
                                    {"trt.cache", "tensors     1"}}) {
     const Outcome shown = temper(folder, concat("inspect ", std::string_view(file)));
     EXPECT_EQ(shown.code, 0) << file << ": " << shown.err;

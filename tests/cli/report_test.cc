@@ -71,7 +71,7 @@ TEST(ReportVerb, RefusesWhatItCannotReadOrWriteWithItsReasonAndCode) {
   fails("-o r.html", 2, "file is required");
   fails("missing.json -o r.html", 3, "missing.json");
   fails("empty.json -o r.html", 3, "empty.json: the file is empty");
-  fails("b.json other.json -o r.html", 3, "its schema is 'temper.ranges/1'");
+  fails("b.json other.json -o r.html", 3, "other.json: it is a file of ranges");
   fails("cut.json -o r.html", 3, "damaged");
   fails("b.json -o nowhere/r.html", 2, "nowhere");
   fails("b.json --markdown b.json", 2, "is one of the files to read");

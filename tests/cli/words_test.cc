@@ -4,6 +4,8 @@
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <regex>
+#include <set>
 
 #include "program.h"
 
@@ -24,6 +26,11 @@ TEST(Words, WhatIsMistypedIsNamedWithWhatWasMeant) {
     EXPECT_CONTAINS(outcome.err, meant);
   }
   EXPECT_EQ(temper(folder, "frobnicate").err.find("perhaps"), std::string::npos);
+  for (const char* arguments : {"help biuld", "biuld --help"}) {
+    const Outcome outcome = temper(folder, arguments);
+    EXPECT_EQ(outcome.code, int(ErrorKind::usage)) << arguments;
+    EXPECT_CONTAINS(outcome.err, "there is no verb 'biuld'; perhaps 'build' is meant");
+  }
 }
 
 TEST(Words, HelpIsAVerbAndFitsTheTerminal) {
@@ -34,11 +41,44 @@ TEST(Words, HelpIsAVerbAndFitsTheTerminal) {
   EXPECT_CONTAINS(help.out, "Usage: temper bench ");
   EXPECT_EQ(temper(folder, "help").out, temper(folder, "--help").out);
   EXPECT_EQ(temper(folder, "-V").out, temper(folder, "--version").out);
+  EXPECT_NE(temper(folder, "versus --help").out.find("  1  Temper is slower"), std::string::npos);
   const std::string narrow = temper(folder, "bench --help", "export COLUMNS=80;").out;
   for (size_t at = 0, end; at < narrow.size(); at = end + 1) {
     end = narrow.find('\n', at);
-    EXPECT_LE(end - at, 100u) << narrow.substr(at, end - at);  // a name that is long may stand beyond the column
+    EXPECT_LE(end - at, 80u) << narrow.substr(at, end - at);
   }
+}
+
+// The names of options in a text, without what is typed behind them.
+std::set<std::string> options_in(const std::string& text) {
+  static const std::regex name("(^|[ ,])(--?[a-z][a-z0-9-]*)");
+  std::set<std::string> found;
+  for (std::sregex_iterator at(text.begin(), text.end(), name), end; at != end; ++at) found.insert((*at)[2]);
+  return found;
+}
+
+TEST(Words, HelpHasGroupsAndAnExampleWhoseOptionsThereAre) {
+  const std::string folder = test_folder();
+  const std::string help = temper(folder, "--help").out;
+  static const std::regex entry("\n  ([a-z]+(-[a-z]+)*)  ");
+  int verbs = 0;
+  for (std::sregex_iterator at(help.begin(), help.end(), entry), end; at != end; ++at) {
+    const std::string verb = (*at)[1];
+    if (verb == "trtexec" || verb == "as-tensorrt") continue;  // in words of their own
+    ++verbs;
+    const std::string text = temper(folder, verb + " --help").out;
+    const size_t example = text.find("\nExample:\n  temper " + verb);
+    ASSERT_NE(example, std::string::npos) << text;
+    const size_t line = text.find("  temper", example), line_end = text.find('\n', line);
+    const std::set<std::string> there = options_in(text.substr(line_end));
+    for (const std::string& option : options_in(text.substr(line, line_end - line)))
+      EXPECT_TRUE(there.contains(option)) << verb << " has no " << option;
+    EXPECT_LT(line_end, text.find("\nOptions of every verb:\n")) << text;
+  }
+  EXPECT_GE(verbs, 20);
+  const std::string bench = temper(folder, "bench --help").out;
+  EXPECT_LT(bench.find("--streams"), bench.find("\nBuilding:\n"));  // what is its own comes first
+  EXPECT_LT(bench.find("\nBuilding:\n"), bench.find("--timing-cache"));
 }
 
 TEST(Words, JsonGoesToStandardOutputOrToAFileTheSameWayEverywhere) {

@@ -286,7 +286,7 @@ TEST_F(Nvinfer, AMonitorSeesPhasesInsidePhasesAndEndsTheBuild) {
   EXPECT_TRUE(said("ended by the progress monitor"));
 }
 
-TEST(NvinferMonitor, LinesThatCountAreStepsOfOnePhase) {
+TEST(NvinferMonitor, WhatCountsAreStepsOfOnePhase) {
   std::vector<std::string> seen;
   ProgressMonitor monitor;
   monitor.phase_start = [&](const std::string& phase, const std::string&, int steps) {
@@ -299,9 +299,12 @@ TEST(NvinferMonitor, LinesThatCountAreStepsOfOnePhase) {
   monitor.phase_finish = [&](const std::string&) { seen.emplace_back("end"); };
   MonitoredBuild build(monitor);
   const Progress progress = build.progress();
-  for (const char* line : {"optimising the graph", "calibrating: 0 of 2", "calibrating: 1 of 2", "calibrating: 2 of 2",
-                           "shape 4: timing whole plans, 1 of at most 3"})
-    progress(line);
+  for (const ProgressStep& step : {ProgressStep{"optimising the graph"},
+                                   {"calibrating", 0, 2},
+                                   {"calibrating", 1, 2},
+                                   {"calibrating", 2, 2},
+                                   {"shape 4: timing whole plans", 1, 3}})
+    progress(step);
   build.finish();
   EXPECT_EQ(seen, (std::vector<std::string>{"Building an engine of 1", "optimising the graph of 1", "0", "end",
                                             "calibrating of 2", "0", "1", "end", "calibrating from 3 of 100", "0",

@@ -73,7 +73,9 @@ class Settle : public ::testing::Test {
     options.workspace = workspace;
     options.instruments = machine.instruments();
     measured = 0;
-    options.progress = [&](const std::string& text) { measured += text.find("measuring candidates") != text.npos; };
+    options.progress = [&](const ProgressStep& step) {
+      measured += step.what.find("measuring candidates") != std::string::npos;
+    };
     return build_engine(graph, {}, options);
   }
   static bool was_said(const std::string& part) {

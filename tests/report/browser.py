@@ -105,6 +105,7 @@ LOOK = r"""(() => {
     images: document.querySelectorAll('img').length, tables: document.querySelectorAll('main table').length,
     page: document.documentElement.scrollWidth, ground,
     text: contrast(getComputedStyle(document.body).color), title: document.title,
+    verdict: document.querySelector('.verdict')?.textContent ?? '', verdictEnd: document.querySelector('.verdict')?.getBoundingClientRect().bottom ?? 1e9,
   };
 })()"""
 
@@ -157,6 +158,9 @@ def open_page(browser, path, dark, width, screenshot):
         found.append("markup out of a file became an element")
     if look.get("tables", 0) < len(look.get("charts", [])):
         found.append("a picture has no table")
+    verdict = look.get("verdict", "")
+    if look.get("verdictEnd", 0) > 844 or " ms" not in verdict or "interval" not in verdict:  # the height of a phone's screen
+        found.append(f"the first screen does not say the verdict, a median and an interval: {verdict!r}")
     if look.get("text", 0) < 7:
         found.append("the text is hard to read")
     if dark == (look.get("ground") == "rgb(255, 255, 255)"):
@@ -222,6 +226,7 @@ def main():
             for what, spoiled, sign in (
                     ("a picture from the network", text.replace("<main>", "<main><img src=\"https://example.org/x.png\" alt=\"\">"), "log: "),
                     ("a script that is not ours", text.replace("<main>", "<main><script>document.title='x'</script>"), "log: "),
+                    ("a page whose verdict is out of sight", text.replace("<header>", "<br>" * 60 + "<header>"), "first screen"),
                     ("a picture that cannot be drawn", text.replace("\"mark\":", "\"mork\":", 3), "not drawn: "),
                     ("a page wider than the screen", text.replace("<main>", "<main><svg width=\"2000\" height=\"9\"></svg>"), "pixels wide"),
                     ("text like its ground", text.replace("\"labelColor\":\"var(--muted)\"", "\"labelColor\":\"#eeeeee\""), "hard to read")):

@@ -22,8 +22,8 @@ from .turns import Child, Failure, rounds_of
 LEAST_RUNS = 3  # of a turn
 
 
-def say(text):
-    print(text, flush=True)
+def say(what, done=0, total=0, unit=""):
+    print(json.dumps({"what": what, "done": done, "total": total, "unit": unit}), flush=True)
 
 
 class Interpreters:
@@ -94,7 +94,7 @@ def run(job):
     load = 0.0
     try:
         for number, one in enumerate(job["contestants"], 1):
-            say(f"{number} of {len(job['contestants'])}: {'measuring' if alone else 'loading'} {one['name']}")
+            say(f"{'measuring' if alone else 'loading'} {one['name']}", number, len(job["contestants"]), "engines")
             try:
                 child = start(one, job, interpreters)
             except Failure as failure:
@@ -111,7 +111,7 @@ def run(job):
                 child.close()
         if children:
             meter = LoadMeter(children)
-            samples = rounds_of(children, job["rounds"], failed, lambda done: say(f"round {done} of {job['rounds']}"))
+            samples = rounds_of(children, job["rounds"], failed, lambda done: say("timing in turns", done, job["rounds"], "rounds"))
             load = meter.cores()
             for child in children:
                 results[child.name] = {"failure": reason(failed[child.name], child.name)} if child.name in failed else entry(child, samples[child.name])

@@ -16,6 +16,8 @@
 #include "backends/backend.h"
 #include "base/file.h"
 #include "base/quote.h"
+#include "cli/help.h"
+#include "cli/terminal.h"
 #include "cli/verb.h"
 #include "nvinfer/api_table.h"
 
@@ -120,6 +122,24 @@ int run_in(const Variables& first, const std::string& device, const std::vector<
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
+void print_help() {
+  const size_t width = terminal_width();
+  const auto entry = [&](const char* name, const char* text) {
+    std::fputs(help_entry(name, text, width).c_str(), stdout);
+  };
+  print_text(
+      "run a command that finds Temper where it looks for TensorRT: trtexec, Python's module tensorrt, NvInfer.h");
+  print_text("temper as-tensorrt [--device DEVICE] [--api RELEASE] -- COMMAND [ARGUMENTS]", 0, "Usage: ");
+  std::printf("       temper as-tensorrt --list\n\nExample:\n");
+  print_text("temper as-tensorrt --device cpu -- python3 benchmark.py", 2);
+  std::printf("\nOptions:\n");
+  entry("--device TEXT", "device that trtexec uses: cpu, cuda:0; without it GPU 0, or the CPU where there is none");
+  entry("--api TEXT", "release whose names there are: 8.6 (without it), 10.13 or 11.1");
+  entry("--list", "print the names of Python's module: what is there, and what is refused and why");
+  std::printf("\n");
+  print_text("Exit codes: those of the command; 126 or 127 where it cannot be run");
+}
+
 void as_tensorrt(Context& context) {
   std::vector<std::string> words(context.arguments.begin() + 1, context.arguments.end());
   std::string device, api = "8.6";
@@ -136,20 +156,7 @@ void as_tensorrt(Context& context) {
       std::fputs(nvinfer::api_list().c_str(), stdout);
       return;
     } else if (words[at] == "--help" || words[at] == "-h") {
-      std::printf(
-          "run a command that finds Temper where it looks for TensorRT: trtexec, Python's module tensorrt, NvInfer.h\n"
-          "Usage: temper as-tensorrt [--device DEVICE] [--api RELEASE] -- COMMAND [ARGUMENTS]\n"
-          "       temper as-tensorrt --list\n"
-          "\n"
-          "Options:\n"
-          "  --device TEXT               device that trtexec uses: cpu, cuda:0; without it GPU 0, or the CPU where "
-          "there "
-          "is none\n"
-          "  --api TEXT                  release whose names there are: 8.6 (without it), 10.13 or 11.1\n"
-          "  --list                      print the names of Python's module: what is there, and what is refused and "
-          "why\n"
-          "\n"
-          "Exit codes: those of the command; 126 or 127 where it cannot be run\n");
+      print_help();
       return;
     } else break;
   }

@@ -175,10 +175,7 @@ class Sweep {
     if (load.request_rate_per_s > 0) what += concat(", ", format_number(load.request_rate_per_s), " requests/s");
     if (!is_terminal()) log(LogLevel::info, "measuring ", what);
     ProgressLine progress(context_);
-    timer_.progress = [&](int samples, double seconds) {
-      progress.show(samples == 0 ? concat(what, ": warming up")
-                                 : concat(what, ": ", samples, " runs in ", format_number(seconds, 3), " s"));
-    };
+    timer_.progress = [&](int samples, double seconds) { progress.show(step_of(timer_, what, samples, seconds)); };
     BenchRun run =
         with_context([&] { return path; }, [&] { return bench_engine(engine, shapes, timer_, load, given); });
     run.model = path;

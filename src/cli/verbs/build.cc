@@ -69,11 +69,10 @@ MixedSearch keep_budget(const Options& options, BuildOptions& build, std::option
 
 // Layers that are not in the precision asked for, by reason.
 void print_kept(const EngineInfo& info) {
-  std::printf("%lld of %lld convolutions and products in %s%s\n", static_cast<long long>(info.lowered_products),
-              static_cast<long long>(info.products), info.precision.c_str(),
-              info.not_lowered.empty()   ? ""
-              : info.precision == "int8" ? "; not in int8:"
-                                         : "; in fp32:");
+  print_text(concat(info.lowered_products, " of ", info.products, " convolutions and products in ", info.precision,
+                    info.not_lowered.empty()   ? ""
+                    : info.precision == "int8" ? "; not in int8:"
+                                               : "; in fp32:"));
   std::vector<std::pair<std::string, std::vector<std::string>>> reasons;  // in the order in which they come
   for (const std::string& line : info.not_lowered) {
     const size_t split = line.find(": ");
@@ -86,8 +85,7 @@ void print_kept(const EngineInfo& info) {
     std::string names;
     for (size_t i = 0; i < layers.size() && i < 5; ++i) names += concat(i ? ", " : "", layers[i]);
     if (layers.size() > 5) names += concat(" and ", layers.size() - 5, " more");
-    std::printf("  %zu x %s%s%s\n", layers.size(), printable(reason).c_str(), reason.empty() ? "" : ": ",
-                printable(names).c_str());
+    print_text(concat(reason, reason.empty() ? "" : ": ", names), 4, concat("  ", layers.size(), " x "));
   }
 }
 
@@ -113,10 +111,10 @@ void print_plan(const Plan& plan) {
       it->ms += std::max(0.0, step.ms);
     }
   std::stable_sort(totals.begin(), totals.end(), [](const Total& a, const Total& b) { return a.ms > b.ms; });
-  std::printf("%s: %s, %d threads, activations %.1f MiB, constants %.1f MiB\n", printable(shapes).c_str(),
-              whole_text(plan.whole).c_str(), plan.threads, double(plan.arena_bytes()) / 1048576,
-              double(constants) / 1048576);
-  std::printf("  steps: %s\n", steps_text(plan).c_str());
+  print_text(concat(shapes, ": ", whole_text(plan.whole), ", ", plan.threads,
+                    plan.threads == 1 ? " thread" : " threads", ", activations ",
+                    format_bytes(double(plan.arena_bytes())), ", constants ", format_bytes(double(constants))));
+  print_text(concat("steps: ", steps_text(plan)), 2);
   for (const Total& t : totals) {
     const std::string ms = t.timed ? concat(format_number(t.ms), " ms") : "n/a";
     std::printf("  %4d x %-24s %13s\n", t.count, t.tactic.c_str(), ms.c_str());
@@ -129,7 +127,7 @@ void print_plan(const Plan& plan) {
 
 void print_summary(const Engine& engine, const std::string& path) {
   const EngineInfo& info = engine.info();
-  for (const std::string& note : info.notes) std::printf("note: %s\n", printable(note).c_str());
+  for (const std::string& note : info.notes) print_text(note, 6, "note: ");
   if (info.precision != "fp32") print_kept(info);
   for (const auto& plan : engine.plans()) print_plan(*plan);
   std::printf("built in %.2f s: %s\n", info.build_s, path.c_str());
@@ -213,7 +211,7 @@ void add_build(Command& verb, Context& context) {
     }
     if (best) print_table(table_of(*best), "\n");
     if (mixed && context.verbosity >= 0) print_table(table_of(*mixed), "\n");
-    if (mixed) std::printf("%s\n", text_of(*mixed).c_str());
+    if (mixed) print_text(text_of(*mixed));
     if (context.verbosity >= 0) print_summary(*engine, options->output);
   });
 }

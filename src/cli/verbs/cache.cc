@@ -31,8 +31,7 @@ struct Options {
 
 // Only what Temper made, by its contents: a folder of this name may hold other things, too.
 std::vector<Part> parts_of(const std::string& folder) {
-  std::vector<Part> parts{{"timings", "measured times of candidates; without them the next builds measure again", {}},
-                          {"kernels", "compiled GPU kernels; without them the next builds compile again", {}}};
+  std::vector<Part> parts{{"timings", "measured times of candidates", {}}, {"kernels", "compiled GPU kernels", {}}};
   std::error_code error;
   const auto add = [&](Part& part, const fs::directory_entry& entry, bool counts) {
     if (!counts || !entry.is_regular_file(error)) return;
@@ -73,6 +72,7 @@ void cache(const Options& options, const Context& context) {
   }
   print_line("folder", folder);
   print_table(table);
+  print_text("what is cleared is measured or compiled again by the builds that need it");
 }
 
 }  // namespace

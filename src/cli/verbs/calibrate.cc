@@ -176,12 +176,10 @@ void lint(const Options& options, Context& context) {
                     {"quantizable", found.quantizable}, {"covered", found.covered}, {"findings", findings}};
     std::fputs(json_text(json).c_str(), stdout);
   } else {
-    std::printf(
-        "%s: %lld entries, %lld of them tensors of the model; %lld of the %lld tensors of the optimised graph have a "
-        "usable scale\n",
-        cache.header.c_str(), static_cast<long long>(found.entries), static_cast<long long>(found.known),
-        static_cast<long long>(found.covered), static_cast<long long>(found.quantizable));
-    Table table{{{"severity", false}, {"tensor", false}, {"finding", false}}, {}};
+    print_text(concat(cache.header, ": ", found.entries, " entries, ", found.known, " of them tensors of the model; ",
+                      found.covered, " of the ", found.quantizable,
+                      " tensors of the optimised graph have a usable scale"));
+    Table table{{{"severity", false}, {"tensor", false}, {"finding", false, 7, true}}, {}};
     for (const LintFinding& f : found.findings) table.rows.push_back({names[int(f.severity)], f.tensor, f.text});
     if (!table.rows.empty()) print_table(table);
   }

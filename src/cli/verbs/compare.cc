@@ -112,12 +112,11 @@ void compare_plans(const Options& options, Context& context) {
   print_table(table);
   for (size_t i = 1; i < engines.size(); ++i) {
     const std::string who = engines.size() == 2 ? "the second" : options.paths[i];
-    std::printf(
-        "%s beside the first, batch %lld, %d threads%s: %s%s\n", who.c_str(), static_cast<long long>(batch),
-        engines[0]->threads(),
-        burn > 0 && i + 1 == engines.size() ? concat(" (slowed by ", options.burn, " to test the verdict)").c_str()
-                                            : "",
-        paired_text(paired[i - 1]).c_str(), forced[i].empty() ? "" : concat(" [forced; ", forced[i], "]").c_str());
+    print_text(
+        concat(who, " beside the first, batch ", batch, ", ", engines[0]->threads(),
+               engines[0]->threads() == 1 ? " thread" : " threads",
+               burn > 0 && i + 1 == engines.size() ? concat(" (slowed by ", options.burn, " to test the verdict)") : "",
+               ": ", paired_text(paired[i - 1]), forced[i].empty() ? "" : concat(" [forced; ", forced[i], "]")));
   }
   for (size_t i = 0; i < evaluations.size(); ++i) {
     std::printf("\n%s's answers, the first being the reference:\n",
@@ -169,10 +168,10 @@ void compare_results(const Options& options, Context& context) {
     }
   if (context.json) return print(json);
   print_table(table);
-  std::printf("ratios of median latencies, first over second. These runs were not interleaved (%s",
-              results[0].environment.time.c_str());
-  for (size_t f = 1; f < results.size(); ++f) std::printf(", %s", results[f].environment.time.c_str());
-  std::printf("): what the machine did in between is in them. `temper compare` on plans leaves it out.\n");
+  std::string times = results[0].environment.time;
+  for (size_t f = 1; f < results.size(); ++f) times += concat(", ", results[f].environment.time);
+  print_text(concat("ratios of median latencies, first over second. These runs were not interleaved (", times,
+                    "): what the machine did in between is in them. `temper compare` on plans leaves it out."));
 }
 
 void compare(const Options& options, Context& context) {

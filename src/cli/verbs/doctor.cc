@@ -72,13 +72,12 @@ void add_gpu_plans(std::vector<Finding>& findings, const cuda::Inventory& invent
            true});
   if (!inventory.gpus.empty()) return;
   // The driver is the first of the libraries; its problem says what to do.
-  findings.push_back(
-      {"GPU plans",
-       listed.empty()
-           ? "cannot be built: there is no NVIDIA GPU, or no driver for it (see 'NVIDIA driver'); --device cpu works"
-           : concat("cannot be built: ", joined(listed),
-                    " is present, but its driver cannot be used: ", inventory.libraries.at(0).problem),
-       true});
+  findings.push_back({"GPU plans",
+                      listed.empty()
+                          ? "cannot be built: there is no NVIDIA GPU, or no driver for it; --device cpu works"
+                          : concat("cannot be built: ", joined(listed),
+                                   " is present, but its driver cannot be used: ", inventory.libraries.at(0).problem),
+                      true});
 }
 
 void add_gpus(std::vector<Finding>& findings, const cuda::Inventory& inventory) {
@@ -230,9 +229,11 @@ void add_doctor(Command& verb, Context& context) {
       return;
     }
     if (context.verbosity > 0) {
-      Table table{{{"", false}, {"what", false}, {"state", false}}, {}};
-      for (const Finding& f : findings) table.rows.push_back({f.lacking ? "lacks" : "has", f.what, f.state});
-      print_table(table);
+      for (const Finding& f : findings) {
+        constexpr size_t kState = 22;  // its column
+        const std::string head = concat(f.lacking ? "lacks  " : "has    ", f.what);
+        print_text(f.state, kState, width_of(head) + 2 > kState ? head + "  " : head);
+      }
       return;
     }
     for (const auto& [name, text] : in_short(findings, !inventory.gpus.empty())) print_line(name.c_str(), text);

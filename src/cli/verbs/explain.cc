@@ -9,6 +9,7 @@
 #include "cli/json_text.h"
 #include "cli/outputs.h"
 #include "cli/profile_flags.h"
+#include "cli/terminal.h"
 #include "interop/layer_engines.h"
 
 namespace temper::cli {
@@ -57,10 +58,11 @@ void explain_all(const Options& options, const Context& context) {
   for (const EngineLayers& engine : read_all(options, context)) explanations.push_back(explain(engine, options.asked));
   const ExplainedSet set = compare_engines(std::move(explanations));
   const auto text_in = [&](TextStyle style) {
+    const size_t width = terminal_width() ? terminal_width() : 100;
     std::string text;
-    if (set.engines.size() > 1) text = text_of(set, style) + "\n";
+    if (set.engines.size() > 1) text = text_of(set, style, width) + "\n";
     for (size_t i = 0; i < set.engines.size(); ++i)
-      text += concat(i ? "\n" : "", text_of(set.engines[i], style, options.all));
+      text += concat(i ? "\n" : "", text_of(set.engines[i], style, options.all, width));
     return text;
   };
   const std::string json = json_text(json_of(set));

@@ -24,18 +24,19 @@ void add_export(Command& verb, Context& context) {
   verb.add_option("--atol", flags->word, "absolute tolerance of the check (1e-4; with --half 1e-2)").type_name("FLOAT");
   verb.footer(
       "SOURCE is one of\n"
-      "  torchvision:NAME   a model of torchvision              timm:NAME    a model of timm\n"
-      "  keras:NAME         one of keras.applications           hf:FOLDER    a local folder of transformers\n"
-      "  FILE.py:CALLABLE   returns a torch.nn.Module or a Keras model, or (model, example inputs)\n"
-      "  FILE.pt, .pth      a TorchScript archive               FILE.pt2     an archive of torch.export\n"
-      "  FILE.keras, .h5    a Keras model                       FOLDER       a TensorFlow SavedModel\n"
+      "  torchvision:NAME   a model of torchvision\n"
+      "  timm:NAME          a model of timm\n"
+      "  keras:NAME         one of keras.applications\n"
+      "  hf:FOLDER          a local folder of transformers\n"
+      "  FILE.py:CALLABLE   returns a torch.nn.Module or a Keras model\n"
+      "  FILE.pt, .pth      a TorchScript archive\n"
+      "  FILE.pt2           an archive of torch.export\n"
+      "  FILE.keras, .h5    a Keras model\n"
+      "  FOLDER             a TensorFlow SavedModel\n"
       "  FILE.tflite        a TensorFlow Lite model\n"
       "\nAfter the export the framework, ONNX Runtime and Temper answer the same inputs, and the differences are "
       "printed.\n"
-      "Python does the work: the module `temper` of python3, with the framework installed there.\n"
-      "Exit codes: 0 done; 1 the answers disagree; 2 wrong usage; 3 a file is missing, damaged or not what it should "
-      "be;\n"
-      "4 not supported, or a framework is not installed; 5 the machine failed");
+      "Python does the work: the module `temper` of python3, with the framework installed there.");
   verb.callback([flags, &context] { hand_over_to_python(flags->python, context); });
 }
 

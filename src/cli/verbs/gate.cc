@@ -70,10 +70,9 @@ void gate(const Options& options, Context& context) {
     if (context.json) continue;
     if (!name.empty()) std::printf("%s%s\n", all.size() > 1 ? "\n" : "", printable(name).c_str());
     print_table(table_of(gated));
-    std::printf(
-        "limit: %s slower than the baseline; FAIL where the whole interval lies beyond it, PASS where none of it "
-        "does\n",
-        said.max_slowdown.c_str());
+    print_text(concat("limit: ", said.max_slowdown,
+                      " slower than the baseline; FAIL where the whole interval lies beyond it, PASS where none of it "
+                      "does"));
     if (!options.annotations.empty()) {
       const auto style = options.annotations == "github" ? AnnotationStyle::github : AnnotationStyle::azure;
       std::fputs(annotations_of(gated, style).c_str(), stdout);

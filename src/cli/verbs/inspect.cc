@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // temper inspect: shows what a model, a plan or another file of Temper's holds.
+#include <fstream>
+
 #include "cli/inspect_file.h"
 #include "cli/inspect_model.h"
 #include "cli/inspect_plan.h"
@@ -54,6 +56,8 @@ void add_inspect(Command& verb, Context& context) {
       fail(ErrorKind::usage, "--layers and --why look into a plan, and '", options->path,
            "' is none; make one with temper build");
     if (knows_kind(kind)) return inspect_file(options->path, kind, context.json);
+    if (kind == FileKind::other && std::ifstream(options->path).peek() == '{')
+      fail(ErrorKind::bad_file, options->path, ": JSON, but of none of the schemas that inspect knows");
     inspect_model(options->path, options->model, options->flags, context);
   });
 }

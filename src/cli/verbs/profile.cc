@@ -64,15 +64,15 @@ Table between_table(const Profile& profile) {
 Table steps_table(const Profile& profile, const std::vector<const StepProfile*>& rows) {
   Table table{{{"step", false},
                {"op", false},
-               {"ms"},
-               {"share"},
-               {"bytes"},
-               {"Gop/s"},
-               {"GB/s"},
-               {"of the limit", false},
-               {"precision", false},
-               {"tactic", false},
-               {"next best", false}},
+               {"ms", true, 9},
+               {"share", true, 8},
+               {"bytes", true, 2},
+               {"Gop/s", true, 3},
+               {"GB/s", true, 3},
+               {"of the limit", false, 7},
+               {"precision", false, 4},
+               {"tactic", false, 6},
+               {"next best", false, 1}},
               {}};
   for (const StepProfile* row : rows) {
     const PlanStep& step = *row->step;
@@ -135,12 +135,11 @@ void profile(const Options& options, const Context& context) {
   if (const Table between = between_table(measured); !between.rows.empty()) print_table(between);
   // A step's time has the waking and the joining of its threads in it.
   const double between = measured.run_ms - measured.steps_ms;
-  std::printf(
-      "%zu steps, batch %lld, %d threads: %s ms a run, %s ms in the steps when they are timed one by one (%d runs of "
-      "each)%s\n",
-      measured.steps.size(), static_cast<long long>(batch_of(plan.shapes)), plan.engine->threads(),
-      format_number(measured.run_ms).c_str(), format_number(measured.steps_ms).c_str(), measured.runs,
-      between > 0 ? concat(", ", format_number(between), " ms between the steps and around them").c_str() : "");
+  print_text(concat(measured.steps.size(), " steps, batch ", batch_of(plan.shapes), ", ", plan.engine->threads(),
+                    plan.engine->threads() == 1 ? " thread: " : " threads: ", format_number(measured.run_ms),
+                    " ms a run, ", format_number(measured.steps_ms),
+                    " ms in the steps when they are timed one by one (", measured.runs, " runs of each)",
+                    between > 0 ? concat(", ", format_number(between), " ms between the steps and around them") : ""));
   if (peaks.bytes_per_s > 0) {
     const auto rate = [](const char* name, double value) {
       return value > 0 ? concat(", ", name, ' ', format_number(value / 1e9), " Gop/s") : std::string();
@@ -154,10 +153,9 @@ void profile(const Options& options, const Context& context) {
     if (any(&StepProfile::of_memory)) above += "; above 100 % of memory: read from a cache";
     if (any(&StepProfile::of_arithmetic))
       above += "; above 100 % of arithmetic: Winograd needs fewer operations than are counted";
-    std::printf("limits, measured on %s: memory %s GB/s%s%s%s%s%s\n", where.c_str(),
-                format_number(peaks.bytes_per_s / 1e9).c_str(), rate("fp32", peaks.f32_per_s).c_str(),
-                rate("fp16", peaks.f16_per_s).c_str(), rate("bf16", peaks.bf16_per_s).c_str(),
-                rate("int8", peaks.i8_per_s).c_str(), above.c_str());
+    print_text(concat("limits, measured on ", where, ": memory ", format_number(peaks.bytes_per_s / 1e9), " GB/s",
+                      rate("fp32", peaks.f32_per_s), rate("fp16", peaks.f16_per_s), rate("bf16", peaks.bf16_per_s),
+                      rate("int8", peaks.i8_per_s), above));
   }
 }
 

@@ -109,17 +109,17 @@ Json run_one(const Options& options, Context& context) {
   if (context.json) return study.record;
   for (const Json& search : study.searches) {
     if (context.verbosity >= 0) print_table(table_of_json(search.at("table")), "\n");
-    std::printf("%s\n\n", search.at("text").get<std::string>().c_str());
+    print_text(search.at("text").get<std::string>());
+    std::printf("\n");
   }
   print_table(study_table(study.record));
   for (const Json& row : study.record.at("precisions"))
     if (!row.at("mcnemar").is_null())
-      std::printf("%s beside fp32: %s\n", row.at("precision").get<std::string>().c_str(),
-                  row["mcnemar"].get<std::string>().c_str());
-  std::printf("batch %lld, %d threads; %s\n", study.record.at("batch").get<long long>(), study.threads,
-              study.verdict.c_str());
-  std::printf("where the time goes, and why: %s/explain.md; all of it to look at: %s\n", options.output.c_str(),
-              study.page.c_str());
+      print_text(concat(row.at("precision").get<std::string>(), " beside fp32: ", row["mcnemar"].get<std::string>()));
+  print_text(concat("batch ", study.record.at("batch").get<int64_t>(), ", ", study.threads,
+                    study.threads == 1 ? " thread; " : " threads; ", study.verdict));
+  print_text(
+      concat("where the time goes, and why: ", options.output, "/explain.md; all of it to look at: ", study.page));
   return study.record;
 }
 

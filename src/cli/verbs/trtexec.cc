@@ -14,6 +14,8 @@
 #include "bench/bench_engine.h"
 #include "bench/profile.h"
 #include "calibrate/dataset.h"
+#include "cli/help.h"
+#include "cli/terminal.h"
 #include "cli/verb.h"
 #include "interop/trtexec_settings.h"
 #include "interop/trtexec_write.h"
@@ -427,19 +429,20 @@ class Trtexec {
 };
 
 void print_help() {
-  std::printf(
-      "do what a command line of TensorRT's trtexec asks for, in its words\n"
-      "Usage: temper trtexec --onnx=MODEL|--loadEngine=PLAN [FLAGS]\n");
+  print_text("do what a command line of TensorRT's trtexec asks for, in its words");
+  print_text("temper trtexec --onnx=MODEL|--loadEngine=PLAN [FLAGS]", 0, "Usage: ");
+  std::printf("\nExample:\n");
+  print_text("temper trtexec --onnx=resnet50.onnx --shapes=image:1x3x224x224 --saveEngine=resnet50.plan", 2);
   for (const auto& [use, title] : {std::pair{TrtexecUse::executed, "Executed"},
                                    {TrtexecUse::accepted, "Accepted without effect"},
                                    {TrtexecUse::refused, "Refused"}}) {
     std::printf("\n%s:\n", title);
     for (const TrtexecFlagUse& flag : trtexec_flag_uses())
       if (flag.use == use)
-        std::printf(flag.name.size() < 26 ? "  %-28.*s%.*s\n" : "  %.*s\n                              %.*s\n",
-                    int(flag.name.size()), flag.name.data(), int(flag.how.size()), flag.how.data());
+        std::fputs(help_entry(std::string(flag.name), std::string(flag.how), terminal_width()).c_str(), stdout);
   }
-  std::printf("\nExit codes: 0 done; 1 anything else, as of trtexec\n");
+  std::printf("\n");
+  print_text("Exit codes: 0 done; 1 anything else, as of trtexec");
 }
 
 void trtexec(Context& context) {

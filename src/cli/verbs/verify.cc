@@ -9,6 +9,7 @@
 #include "cli/model.h"
 #include "cli/outputs.h"
 #include "cli/python.h"
+#include "cli/terminal.h"
 #include "graph/random.h"
 #include "onnx/import.h"
 #include "optimize/model_source.h"
@@ -123,6 +124,13 @@ void add_verify(Command& verb, Context& context) {
     const auto want = run_reference(model.graph, inputs);
     nlohmann::json outputs = nlohmann::json::array(), drift;
     bool good = true;
+    Table table{{{"output", false, 9},
+                 {"type", false, 4},
+                 {"largest difference", true, 8},
+                 {"relative", true, 6},
+                 {"beyond", true, 7},
+                 {"answers", false, 9}},
+                {}};
     for (size_t o = 0; o < got.size(); ++o) {
       const std::string& name = engine->outputs()[o].name;
       const Difference d = with_context([&] { return concat("output '", name, "'"); },
@@ -131,18 +139,17 @@ void add_verify(Command& verb, Context& context) {
       nlohmann::json entry = json_of(d);
       entry.update({{"output", name}, {"type", got[o].type().text()}});
       outputs.push_back(std::move(entry));
-      if (!context.json)
-        std::printf("%-24s %-24s largest difference %.3g (relative %.3g), %lld beyond rtol %g atol %g: %s\n",
-                    printable(name).c_str(), got[o].type().text().c_str(), d.largest, d.largest_relative,
-                    static_cast<long long>(d.beyond), options->tolerance.relative, options->tolerance.absolute,
-                    d.beyond ? "DIFFERS" : "ok");
+      char largest[32], relative[32];
+      std::snprintf(largest, sizeof largest, "%.3g", d.largest);
+      std::snprintf(relative, sizeof relative, "%.3g", d.largest_relative);
+      table.rows.push_back(
+          {name, got[o].type().text(), largest, relative, concat(d.beyond), d.beyond ? "DIFFERS" : "ok"});
     }
     const EngineInfo& info = engine->info();
+    if (!context.json) print_table(table);
     if (info.precision != "fp32" && !context.json)
-      std::printf(
-          "%lld of %lld convolutions and products in %s; %zu other nodes are not, temper build says which and why\n",
-          static_cast<long long>(info.lowered_products), static_cast<long long>(info.products), info.precision.c_str(),
-          info.not_lowered.size());
+      print_text(concat(info.lowered_products, " of ", info.products, " convolutions and products in ", info.precision,
+                        "; ", info.not_lowered.size(), " other nodes are not, temper build says which and why"));
     if (!good || options->nodes) {
       if (session.is_partitioned())
         log(LogLevel::warning,
@@ -152,9 +159,9 @@ void add_verify(Command& verb, Context& context) {
     if (context.json)
       std::printf("%s\n", strict::dump(nlohmann::json{{"outputs", outputs}, {"drift", drift}}, 1).c_str());
     else
-      std::printf(
-          "inputs: seeded random numbers (--seed %llu); against the scalar reference on the graph as imported\n",
-          static_cast<unsigned long long>(options->seed));
+      print_text(concat("beyond: elements outside of rtol ", options->tolerance.relative, ", atol ",
+                        options->tolerance.absolute, "; inputs: seeded random numbers (--seed ", options->seed,
+                        "); against the scalar reference on the graph as imported"));
     if (!good) context.exit_code = int(ErrorKind::check_failed);
   });
 }

@@ -132,6 +132,13 @@ double difference_of(const std::vector<std::pair<std::string, Tensor>>& referenc
   return worst;
 }
 
+// {"what": "rounds of turns", "done": 3, "total": 12}: a line of the module temper.versus.
+ProgressStep step_of(const std::string& line) {
+  const strict::Json json = strict::parse(line, "what the module temper.versus said");
+  return {json.at("what").get<std::string>(), json.at("done").get<double>(), json.at("total").get<double>(),
+          json.at("unit").get<std::string>(), ""};
+}
+
 class Contest {
  public:
   Contest(const Options& options, const Context& context)
@@ -215,9 +222,13 @@ class Contest {
     write_json(folder_ / "job.json", job);
     {
       ProgressLine progress(context_);
-      run_python(pythons().front(), {"versus", folder_ / "job.json"},
-                 [&](const std::string& line) { progress.show(line); });
+      run_python(pythons().front(), {"versus", folder_ / "job.json"}, [&](const std::string& line) {
+        ProgressStep step = step_of(line);
+        if (alone) step = {"each setting alone", double(swept_), double(to_sweep_), "settings", step.what};
+        progress.show(step);
+      });
     }
+    if (alone) ++swept_;
     const strict::Json result = strict::parse(read_file(folder_ / "outcome.json"), "what the engines' times are in");
     load_by_others_ = std::max(load_by_others_, result.at("load_by_others").get<double>());
     std::vector<Outcome> outcomes;
@@ -228,6 +239,7 @@ class Contest {
   }
 
   double load_by_others() const { return load_by_others_; }
+  void sweeps(size_t settings) { to_sweep_ = settings; }  // so many, each alone
   BenchRun run_of(const Outcome& outcome) const;
 
  private:
@@ -339,6 +351,7 @@ class Contest {
   PrivateFolder folder_;
   std::map<std::pair<int, int64_t>, Plan> plans_;  // by threads and batch
   double load_by_others_ = 0;
+  size_t swept_ = 0, to_sweep_ = 0;
 };
 
 BenchRun Contest::run_of(const Outcome& outcome) const {
@@ -389,7 +402,8 @@ std::string sentence_of(const Options& options, const std::vector<Outcome>& outc
   if (!best) return concat(prefix, "no other engine could be timed with the same answers: there is no verdict");
   const Paired& paired = *best->beside;
   return concat(prefix, "Temper beside ", best->title(), outcomes.size() > 2 ? ", the fastest of the others: " : ": ",
-                paired_text(paired));
+                paired_text(paired), "; median ", format_number(outcomes[0].ms()), " ms beside ",
+                format_number(best->ms()), " ms");
 }
 
 // "1e-07"
@@ -518,6 +532,7 @@ void versus(const Options& options, Context& context) {
       all.push_back({engine, settings[0].threads, settings[0].streams, settings[0].batch});
     rounds.push_back(compete(contest, "", all));
   } else {
+    contest.sweeps(engines.size() * settings.size());
     for (const std::string& engine : engines) {
       for (Setting setting : settings) {
         setting.engine = engine;
@@ -579,6 +594,8 @@ void versus(const Options& options, Context& context) {
   if (!options.result_file.empty()) save_result(options.result_file, runs, options.force);
   if (!options.page.empty()) {
     Report report;
+    for (const std::string& sentence : sentences)
+      report.verdict += concat(report.verdict.empty() ? "" : " ", sentence, ".");
     report.results.push_back({options.path, runs});
     write_file_atomically(page, report_html(report));
   }
@@ -682,9 +699,6 @@ void add_versus(Command& verb, Context& context) {
                   "save the times as a result file, which report, compare and gate read")
       .type_name("FILE");
   add_force_flag(verb, options->force);
-  verb.footer(
-      "Exit codes: 0 done; 1 Temper is slower than one of the others, or answers differently; the others as "
-      "everywhere");
   verb.callback([options, &context] { versus(*options, context); });
 }
 

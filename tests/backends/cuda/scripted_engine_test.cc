@@ -180,7 +180,8 @@ TEST_F(CudaScripted, ConvolutionsRunInChainsWhereThatWasFaster) {
   auto ops_of = [&](std::set<std::string> disabled = {}) {
     BuildOptions options;
     measured = 0;
-    options.progress = [&](const std::string& what) {
+    options.progress = [&](const ProgressStep& step) {
+      const std::string& what = step.what;
       measured += what.find("measuring candidates") != what.npos || what.find("timing whole plans") != what.npos;
     };
     options.device = "cuda:0";
