@@ -22,8 +22,8 @@ photos=$("$python" -c 'import pathlib, sklearn.datasets as d; print(pathlib.Path
 mkdir -p photos; cp "$photos/china.jpg" "$photos/flower.jpg" photos/
 show zoo resnet50 -o resnet50.onnx --quiet
 show build resnet50.onnx -o resnet50.plan --shapes image=1x3x224x224
-say "What was built: the measured times of all layers summed, then by the kernel that runs them (how many layers, their" \
-  "milliseconds). A reorder moves a tensor into another memory layout; its time is not measured alone. Activations and constants" \
+say "What was built: the time of a whole run, then of its steps by the kernel that runs them (how many steps, their" \
+  "milliseconds when each is timed alone). A reorder moves a tensor into another memory layout. Activations and constants" \
   "are the memory that the plan needs while it runs."
 show run resnet50.plan --input photos --top 5 --output-dir photos-out
 say "The percentages are the softmax of the outputs: how sure the network is of each class." \

@@ -239,7 +239,7 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 PlanFile plan_shapes(Graph graph, EngineInfo info, const BuildOptions& options, TimingCache& cache) {
   const auto start = std::chrono::steady_clock::now();
   auto seconds = [&] { return seconds_since(start); };
-  auto done = [&](std::string_view what) { log(LogLevel::debug, "at ", seconds(), " s: ", what); };
+  auto done = [&](std::string_view what) { log(LogLevel::debug, what); };
   const Backend& backend = find_backend(options.device);
   const Device device = open_device(options.device, options.device_settings);
   done("the device is open");

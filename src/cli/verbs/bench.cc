@@ -316,7 +316,7 @@ void add_bench(Command& verb, Context& context) {
       .check(whole_number(1));
   verb.get_option("--rate").excludes("--iterations");
   verb.add_option(
-      "--json", options->json_file,
+      "-o,--json", options->json_file,
       "result file to write (docs/results.md), updated after every run; - prints the result instead of the table");
   verb.add_option("--csv", options->csv_file, "CSV file to save the table to, updated after every run");
   verb.add_option("--markdown", options->markdown_file, "markdown file to save the table to, updated after every run");

@@ -125,12 +125,13 @@ void print_plan(const Plan& plan) {
                   static_cast<long long>(segment.slices), segment.parallel ? ", a chain per thread" : "");
 }
 
-void print_summary(const Engine& engine, const std::string& path) {
+void print_summary(const Engine& engine, const std::string& path, bool all_cached) {
   const EngineInfo& info = engine.info();
   for (const std::string& note : info.notes) print_text(note, 6, "note: ");
   if (info.precision != "fp32") print_kept(info);
   for (const auto& plan : engine.plans()) print_plan(*plan);
-  std::printf("built in %.2f s: %s\n", info.build_s, path.c_str());
+  std::printf("built in %.2f s%s: %s\n", info.build_s,
+              all_cached ? ", with the times of all candidates from the timing cache" : "", path.c_str());
 }
 
 }  // namespace
@@ -196,7 +197,11 @@ void add_build(Command& verb, Context& context) {
     if (const PreprocessOptions told = options->data_flags.pictures(); told != PreprocessOptions())
       build.preprocess[""] = text_of(told), build.command += concat(" --preprocess ", shell_quoted(text_of(told)));
     ProgressLine progress(context);
-    build.progress = progress.callback();
+    bool measured = false;  // any candidate; otherwise every time was in the cache
+    build.progress = [&measured, shown = progress.callback()](const ProgressStep& step) {
+      measured |= step.what.ends_with("measuring candidates");
+      tell(shown, step);
+    };
     std::optional<MixedSearch> mixed;
     std::optional<BestSearch> best;
     if (!options->max_drop.empty()) mixed = keep_budget(*options, build, best);
@@ -212,7 +217,7 @@ void add_build(Command& verb, Context& context) {
     if (best) print_table(table_of(*best), "\n");
     if (mixed && context.verbosity >= 0) print_table(table_of(*mixed), "\n");
     if (mixed) print_text(text_of(*mixed));
-    if (context.verbosity >= 0) print_summary(*engine, options->output);
+    if (context.verbosity >= 0) print_summary(*engine, options->output, build.measure && !measured);
   });
 }
 
