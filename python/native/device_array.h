@@ -20,9 +20,10 @@ struct DeviceArray {
   std::shared_ptr<const Engine> engine;  // that wrote it
 };
 
-// Lets go of what lies on a GPU; the thread's current GPU stays. Where the interpreter ends, all of it is left to the end
-// of the process: the program's own CUDA context, in which it may lie, may be gone by then. pycuda.autoinit destroys its
-// context at exit, before modules let go of what they hold, and freeing anything of it then breaks the driver's heap.
+// Lets go of what lies on a GPU; the thread's current GPU stays. Where the interpreter ends, all of it is left to the
+// end of the process: the program's own CUDA context, in which it may lie, may be gone by then. pycuda.autoinit
+// destroys its context at exit, before modules let go of what they hold, and freeing anything of it then breaks the
+// driver's heap.
 template <class Owner>
 void let_go_on_gpu(Owner& owner) {
   if (is_ending()) {

@@ -568,8 +568,8 @@ class Recogniser {
     return steps.size() == 1 && steps[0].op == Scalar::cast && steps[0].dtype == dtype;
   }
 
-  // Sums of halves that a lowered graph reads in f32, as its outputs do. The op's result is rounded before: a kernel that
-  // keeps f32 to its end would only serve the last layer of a graph, and scores in memory cost more than that bit.
+  // Sums of halves that a lowered graph reads in f32, as its outputs do. The op's result is rounded before: a kernel
+  // that keeps f32 to its end would only serve the last layer of a graph, and scores in memory cost more than that bit.
   bool widens(const Node& second, DType dtype) const {
     return (dtype == DType::f16 || dtype == DType::bf16) && graph_.type(second.outputs[0]).dtype == DType::f32 &&
            second.op.get<ops::MatMul>().epilogue.is_identity();
