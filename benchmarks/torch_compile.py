@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""usage: torch_compile.py resnet50|bert [--frozen] [--device cpu|cuda] [--pairs 2000] [--quick] [--wait FILE]: what a call through
+"""usage: torch_compile.py resnet50|bert [--frozen] [--device cpu|cuda] [--small] [--pairs 2000] [--quick] [--wait FILE]: what a call through
 torch.compile(backend="temper") costs beside Engine.run of the same engine, and whether both give the same bits. Needs PyTorch, and torchvision or
 transformers; weights are drawn. Prints a row: model, bits, Engine.run, torch.compile, how much more (median of pairs), PyTorch's own part; in us.
 
@@ -20,27 +20,30 @@ import torch
 import temper.pytorch
 
 
-def resnet50():
+def resnet50(small):
     import torchvision
 
-    return torchvision.models.resnet50(weights=None).eval(), (torch.randn(1, 3, 224, 224),)
+    size = 32 if small else 224
+    return torchvision.models.resnet50(weights=None, **({"width_per_group": 4} if small else {})).eval(), (torch.randn(1, 3, size, size),)
 
 
 class Hidden(torch.nn.Module):
     """The last hidden state of BERT base."""
 
-    def __init__(self):
+    def __init__(self, small):
         import transformers
 
         super().__init__()
-        self.bert = transformers.BertModel(transformers.BertConfig(attn_implementation="eager"), add_pooling_layer=False)
+        sizes = {"hidden_size": 16, "num_attention_heads": 2, "intermediate_size": 32} if small else {}
+        self.bert = transformers.BertModel(transformers.BertConfig(attn_implementation="eager", **sizes), add_pooling_layer=False)
 
     def forward(self, tokens, mask):
         return self.bert(tokens, attention_mask=mask).last_hidden_state
 
 
-def bert():
-    return Hidden().eval(), (torch.randint(0, 30000, (1, 128)), torch.ones(1, 128, dtype=torch.int64))
+def bert(small):
+    length = 8 if small else 128
+    return Hidden(small).eval(), (torch.randint(0, 30000, (1, length)), torch.ones(1, length, dtype=torch.int64))
 
 
 def paired(first, second, pairs, rest):
@@ -61,6 +64,7 @@ def main():
     parser.add_argument("model", choices=["resnet50", "bert"])
     parser.add_argument("--frozen", action="store_true", help="weights never change, and PyTorch makes no guards of modules")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--small", action="store_true", help="as many layers and weights, which are smaller: a CPU's runs do not hide what a call costs")
     parser.add_argument("--pairs", type=int, default=2000)
     parser.add_argument("--quick", action="store_true", help="build without measuring: the cost of a call is the same")
     parser.add_argument("--wait", help="a file")
@@ -68,10 +72,10 @@ def main():
     torch.manual_seed(0)
     rest = torch.cuda.synchronize if options.device == "cuda" else lambda: None
     stream = torch.cuda.current_stream().cuda_stream if options.device == "cuda" else None
-    model, inputs = {"resnet50": resnet50, "bert": bert}[options.model]()
+    model, inputs = {"resnet50": resnet50, "bert": bert}[options.model](options.small)
     model, inputs = model.to(options.device), tuple(x.to(options.device) for x in inputs)
     no_guards = {"guard_filter_fn": torch.compiler.skip_guard_on_all_nn_modules_unsafe} if options.frozen else {}
-    given = {"quick": options.quick, **({"frozen": True} if options.frozen else {}), **no_guards}
+    given = {"quick": options.quick, **({"threads": 1} if options.small else {}), **({"frozen": True} if options.frozen else {}), **no_guards}
     kept = []
 
     class Kept(temper.pytorch._Compiled):
@@ -108,7 +112,7 @@ def main():
             torch._dynamo.reset()
             floor = torch.compile(model, backend=lambda graph, example: lambda *arguments: (into,), options=dict(no_guards))
             own, _ = paired(lambda: floor(*inputs), lambda: None, options.pairs, rest)
-    print(f"| {options.model}{', frozen, without guards of modules' if options.frozen else ''} | {'the same bits' if same else 'OTHER BITS'} | {statistics.median(run):.1f} | "
+    print(f"| {options.model}{', small' if options.small else ''}{', frozen, without guards of modules' if options.frozen else ''} | {'the same bits' if same else 'OTHER BITS'} | {statistics.median(run):.1f} | "
           f"{statistics.median(compiled):.1f} | {statistics.median(more):.1f} (a tenth: {more[len(more) // 10]:.1f}) | {statistics.median(own):.1f} |", flush=True)  # fmt: skip
     return 0 if same else 1
 

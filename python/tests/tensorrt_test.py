@@ -367,6 +367,8 @@ class TensorrtTest(Case):
             from cuda import cudart
             from cuda.bindings import driver, runtime
             import tensorrt as trt
+            import importlib.util
+            assert all(importlib.util.find_spec(name) for name in ("cuda.bindings", "cuda.cudart", "pycuda.driver"))
             assert runtime.cudaMalloc is cudart.cudaMalloc and driver.CUresult.CUDA_SUCCESS == 0
             ok = cudart.cudaError_t.cudaSuccess
             engine = trt.Runtime(trt.Logger()).deserialize_cuda_engine(open(sys.argv[1], "rb").read())

@@ -8,6 +8,7 @@ writes there, so that a stray number is an error. What is not here raises Attrib
 from __future__ import annotations
 
 import ctypes
+import importlib.machinery
 import os
 import sys
 import types
@@ -255,6 +256,7 @@ def install() -> None:
 
     for name, module in (("pycuda", package), ("pycuda.driver", driver), ("pycuda.autoinit", autoinit)):
         module.__getattr__ = absent(name, "pycuda")  # type: ignore[method-assign]
+        module.__spec__ = importlib.machinery.ModuleSpec(name, None)  # programs ask whether it is there
         sys.modules[name] = module
     _host_cudart.install()
     ctypes.CDLL = _Libraries  # type: ignore[misc]

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ctypes
 import enum
+import importlib.machinery
 import sys
 import types
 from typing import Any
@@ -167,4 +168,5 @@ def install() -> None:
     modules = {"cuda": package, "cuda.cudart": runtime, "cuda.cuda": driver, "cuda.bindings": bindings, "cuda.bindings.runtime": runtime, "cuda.bindings.driver": driver}
     for name, module in modules.items():
         module.__getattr__ = _host_cuda.absent(name, "cuda-python")  # type: ignore[method-assign]
+        module.__spec__ = importlib.machinery.ModuleSpec(name, None)  # programs ask whether it is there
         sys.modules[name] = module

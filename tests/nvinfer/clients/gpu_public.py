@@ -225,7 +225,14 @@ def quickstart(folder):
     wrapper = of_file(folder, "onnx_helper.py", "class ONNXClassifierWrapper").ONNXClassifierWrapper
     model = network("m.onnx", (3, 224, 224), 1000, fixed=True)
     x = numpy.random.default_rng(1).normal(0, 1, (1, 3, 224, 224)).astype("float32")
-    return compared(wrapper(engine(model)).predict(x), answers(model, x)[0])
+    made = wrapper(engine(model))
+    try:
+        got = made.predict(x)
+    except (RuntimeError, TypeError) as error:  # of 10.13: cuda-python's calls give tuples
+        if "tuple" not in str(error):
+            raise
+        sys.exit("LEFT OUT: it takes the tuple that cudaMemcpyAsync gives for an error, and raises with any engine")
+    return compared(got, answers(model, x)[0])
 
 
 def sample(folder, name):
@@ -298,6 +305,8 @@ APIS = {"triple_pycuda": ("8.6",), "triple_cudart": ("8.6",), "triple_torch": ("
 
 def main():
     if sys.argv[1:2] == ["part"]:
+        import tensorrt  # noqa: F401 - with --device cpu it brings what stands in for pycuda and cuda-python
+
         print("FOUND: " + PARTS[sys.argv[2]](sys.argv[3]))
         return 0
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
