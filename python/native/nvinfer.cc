@@ -76,7 +76,8 @@ auto asked(const std::shared_ptr<GilOwned>& owned, std::exception_ptr& raised, U
   fail(ErrorKind::usage, "ended by an exception of the program");
 }
 
-// `object`: with read() -> bytes, write(bytes) and next(names) -> list of addresses or None.
+// `object`: with read() -> bytes, write(bytes), next(names) -> list of addresses or None, and check(address, bytes,
+// input) -> why they may not be read there, or "".
 nvinfer::Calibrator calibrator_of(nb::object object, std::string method, std::exception_ptr& raised) {
   const auto owned = std::make_shared<GilOwned>(std::move(object));
   nvinfer::Calibrator calibrator;
@@ -99,6 +100,12 @@ nvinfer::Calibrator calibrator_of(nb::object object, std::string method, std::ex
       if (batch.is_none()) return std::nullopt;
       return nb::cast<std::vector<uintptr_t>>(batch);
     });
+  };
+  calibrator.check = [owned, &raised](const void* from, int64_t bytes, const std::string& input) {
+    const std::string why = asked(owned, raised, [&](nb::object& its) {
+      return nb::cast<std::string>(its.attr("check")(reinterpret_cast<uintptr_t>(from), bytes, input));
+    });
+    if (!why.empty()) fail(ErrorKind::usage, why);
   };
   return calibrator;
 }

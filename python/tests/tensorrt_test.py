@@ -360,6 +360,42 @@ class TensorrtTest(Case):
         self.assertFalse(context.execute_v2([*pointers(a, a, total), 0, 0, 0]))
         self.assertIn("are in none of the engine's 2 profiles", self.logger.text(trt.Logger.ERROR))
 
+    def test_a_batch_larger_than_its_buffer_ends_the_calibration(self):
+        script = textwrap.dedent("""\
+            import sys
+            import pycuda.autoinit
+            import pycuda.driver as cuda
+            import tensorrt as trt
+
+            class Short(trt.IInt8MinMaxCalibrator):
+                def __init__(self, at):
+                    trt.IInt8MinMaxCalibrator.__init__(self)
+                    self.at = at
+                def get_batch_size(self):
+                    return 512
+                def get_batch(self, names):
+                    return [self.at]
+
+            builder = trt.Builder(trt.Logger())
+            network, config = builder.create_network(1), builder.create_builder_config()
+            trt.OnnxParser(network, trt.Logger()).parse_from_file(sys.argv[1])
+            profile = builder.create_optimization_profile()
+            profile.set_shape("image", *[(512, 1, 8, 8)] * 3)
+            config.add_optimization_profile(profile)
+            config.set_flag(trt.BuilderFlag.INT8)
+            small = cuda.mem_alloc(1000)
+            for at in (small, 12345):
+                config.int8_calibrator = Short(at)
+                print(builder.build_serialized_network(network, config))
+            """)
+        with tempfile.TemporaryDirectory() as folder:
+            with open(os.path.join(folder, "calibrate.py"), "w") as file:
+                file.write(script)
+            words = [sys.executable, "-m", "temper.tensorrt", "--device", "cpu", "calibrate.py", DIGITS]
+            done = subprocess.run(words, cwd=folder, capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stdout.split()), (0, ["None", "None"]), done.stderr)
+        self.assertEqual(done.stderr.count("131072 bytes at"), 2, done.stderr)
+
     def test_a_script_holds_its_buffers_with_cuda_python_where_there_is_no_gpu(self):
         script = textwrap.dedent("""\
             import sys

@@ -106,11 +106,16 @@ class _Batches:
         batch = self._calibrator.get_batch(names)
         if not batch:
             return None
-        addresses = [address_of(pointer) for pointer in batch]
-        for name, at in zip(names, addresses):
-            if _host_cuda.is_installed():
-                _host_cuda.bytes_at(at, 1, name)
-        return addresses
+        return [address_of(pointer) for pointer in batch]
+
+    def check(self, address: int, size: int, name: str) -> str:
+        """Why a batch of so many bytes may not be read there, where the program's memory is known; else ""."""
+        if _host_cuda.is_installed():
+            try:
+                _host_cuda.bytes_at(address, size, name)
+            except _host_cuda.Error as error:
+                return str(error)
+        return ""
 
 
 class IProgressMonitor:
