@@ -39,7 +39,7 @@ struct Options {
   std::vector<int64_t> batches;
   std::vector<int> threads, streams;
   std::string duration = "0.3s";  // of a turn
-  int rounds = 12, limit = 300;
+  int rounds = 20, limit = 300;
   bool sweep = false, force = false;
 };
 
