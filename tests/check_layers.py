@@ -49,6 +49,7 @@ CUDA = {
     "copy": ". support",
     "gemm": ". support",
     "rows": ". support",
+    "append": ". support",
     "arg_reduce": ". support rows",
     "attention": ". support",
     "conv": ". support gemm",

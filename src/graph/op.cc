@@ -10,6 +10,7 @@
 #include "graph/narrow.h"
 #include "graph/onnx_form.h"
 #include "graph/operations.h"
+#include "graph/ops/append.h"
 #include "graph/ops/arg_reduce.h"
 #include "graph/ops/attention.h"
 #include "graph/ops/bit_cast.h"
@@ -51,6 +52,7 @@ namespace temper {
 
 // clang-format off: one a line, in alphabetical order
 #define TEMPER_OPS(OP) \
+  OP(Append)           \
   OP(ArgReduce)        \
   OP(Attention)        \
   OP(BitCast)          \

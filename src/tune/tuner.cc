@@ -7,6 +7,8 @@
 #include "base/checked.h"
 #include "base/log.h"
 #include "base/threads.h"
+#include "graph/ops/append.h"
+#include "graph/ops/attention.h"
 #include "graph/random.h"
 #include "plan/memory.h"
 
@@ -29,6 +31,13 @@ void fill(Tensor& tensor) {
       else tensor.data<T>()[i] = static_cast<T>(double(int32_t(state)) / 2147483648.0);
     }
   });
+}
+
+// Where a number says how much there is to do, it is all: of the keys of an attention; and a cache has room.
+std::optional<int64_t> number_for(const Problem& problem, size_t input) {
+  if (problem.op.is<ops::Attention>() && input == 4) return problem.inputs[1].dims()[1];
+  if (problem.op.is<ops::Append>() && input == 2) return 0;
+  return std::nullopt;
 }
 
 void flush_line(const void* address) {
@@ -118,6 +127,7 @@ struct Tuner::Instance {
         constants.push_back(queue->constant(port.constant->raw()));
         inputs.push_back(constants.back().get());
       } else if (as_it_is) inputs.push_back(port.constant->raw().data());
+      else if (const auto number = number_for(problem, i)) inputs.push_back(all_of(*number, port, queue));
       else inputs.push_back(scratch.take(port.type.dtype, layout_elements(port.dims(), config.inputs[i]), true));
     }
     for (size_t o = 0; o < problem.outputs.size(); ++o)
@@ -128,6 +138,15 @@ struct Tuner::Instance {
     workspace = scratch.take(DType::u8, kernel->workspace(), false);
   }
   void launch() { kernel->launch({inputs, outputs, workspace, stream}); }
+
+ private:
+  const void* all_of(int64_t number, const Port& port, Queue* queue) {
+    auto tensor = std::make_shared<Tensor>(port.type.dtype, port.dims());
+    std::fill_n(tensor->data<int64_t>(), tensor->count(), number);
+    if (queue) constants.push_back(queue->constant(tensor->raw()));
+    else constants.push_back(std::shared_ptr<const void>(tensor, tensor->raw().data()));
+    return constants.back().get();
+  }
 };
 
 struct Tuner::Ready {

@@ -14,7 +14,7 @@ extern const Recipe pointwise_recipe, reduce_recipe, softmax_recipe, normalize_r
     conv_first_wgmma_recipe, conv_depthwise_recipe, conv_direct_recipe, conv_gemm_recipe, arg_reduce_recipe, pad_recipe,
     gather_recipe, grid_sample_recipe, roi_align_recipe, lrn_recipe, conv_pipeline_recipe, conv_chain_recipe,
     matmul_pipeline_recipe, attention_hopper_recipe, attention_recipe, recurrent_cluster_recipe, recurrent_recipe,
-    scatter_recipe, topk_recipe, cumulative_recipe, bit_cast_recipe, range_recipe;
+    scatter_recipe, append_recipe, topk_recipe, cumulative_recipe, bit_cast_recipe, range_recipe;
 }
 extern const Tactic cuda_conv_cudnn, cuda_matmul_cublaslt, cuda_matmul_cublaslt_int8, cuda_conv_cublaslt_int8,
     cuda_host;
@@ -59,6 +59,7 @@ const Listed list[] = {
     made_of<cuda::pad_recipe>,
     made_of<cuda::gather_recipe>,
     made_of<cuda::scatter_recipe>,
+    made_of<cuda::append_recipe>,
     made_of<cuda::topk_recipe>,
     made_of<cuda::cumulative_recipe>,
     made_of<cuda::bit_cast_recipe>,

@@ -2,6 +2,7 @@
 // Imports Scatter, ScatterElements, ScatterND and TensorScatter.
 #include "graph/ops/scatter.h"
 
+#include "graph/ops/append.h"
 #include "graph/ops/broadcast.h"
 #include "graph/ops/range.h"
 #include "graph/ops/shape.h"
@@ -43,6 +44,8 @@ void import_TensorScatter(OnnxNode& node) {
   if (axis == 0) node.bad("axis 0 is the batch");
   const std::string mode = node.string_attribute("mode", "linear");
   if (mode != "linear" && mode != "circular") node.bad("mode is '", mode, "'");
+  if (rank == 3 && axis == 1 && mode == "linear" && node.has(2))
+    return node.set_output(0, node.add(ops::Append{}, {node.input(0), node.input(1), node.input(2)}));
   auto number = [&](int64_t value) { return node.constant(Tensor::of<int64_t>({}, {value})); };
   auto size_along = [&](ValueId x) {
     ops::ShapeOf size;
