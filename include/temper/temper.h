@@ -434,6 +434,14 @@ class Session {
         if (names_[i] == state.second) kept_[i] = true;
   }
   void reset_state() { detail::check(temper_session_reset_state(handle_.get())); }
+  // A session of the same engine that goes on from copies of the states.
+  Session fork() const {
+    Session other(*this, nullptr);
+    temper_session* session = nullptr;
+    detail::check(temper_session_fork(handle_.get(), &session));
+    other.handle_.reset(session);
+    return other;
+  }
   // A copy of one output of the last run, a state too.
   Tensor output(size_t index) const {
     temper_tensor view;
@@ -501,6 +509,8 @@ class Session {
   }
 
  private:
+  Session(const Session& other, std::nullptr_t) : outputs_(other.outputs_), kept_(other.kept_), names_(other.names_) {}
+
   std::vector<temper_tensor> run_on_device(const std::vector<temper_tensor>& inputs,
                                            const std::vector<temper_tensor>& outputs, temper_device_run how) {
     how.outputs = outputs.data();

@@ -309,6 +309,10 @@ temper_status temper_session_keep_state(temper_session* session, const temper_st
 /* States begin again, with zeros. */
 temper_status temper_session_reset_state(temper_session* session);
 
+/* A session of the same engine that goes on from copies of the states, as for several answers to one beginning.
+ * temper_session_free frees it. */
+temper_status temper_session_fork(temper_session* session, temper_session** fork);
+
 /* Makes everything ready for these shapes, so that a run only runs; `data` of the inputs is not read, but that a
  * state's is NULL where a run takes what is kept. */
 temper_status temper_session_prepare(temper_session* session, const temper_tensor* inputs, size_t count);

@@ -168,6 +168,15 @@ class PySession {
     const Turn turn(*this);
     session_->reset_state();
   }
+  std::unique_ptr<PySession> fork() {
+    const Turn turn(*this);
+    const KeepCurrentGpu kept(of_gpu());
+    return std::make_unique<PySession>(*this, session_->fork());
+  }
+  PySession(const PySession& other, std::unique_ptr<Session> session)
+      : open_(other.open_), session_(std::move(session)), place_(other.place_) {
+    if (of_gpu()) place_.stream = reinterpret_cast<intptr_t>(session_->stream());
+  }
 
   SessionStatistics statistics() { return Turn(*this), session_->statistics(); }
   int64_t arena_bytes() { return Turn(*this), session_->arena_bytes(); }
@@ -390,6 +399,9 @@ void bind_session(nb::module_& module) {
            "By input: a copy of what the next run takes; nothing before the first run. `Engine.session` says what a "
            "state is.")
       .def("reset_state", &PySession::reset_state, "States begin again, with zeros.")
+      .def("fork", &PySession::fork,
+           "A session of the same engine that goes on from copies of the states, as for several answers to one "
+           "beginning.")
       .def("close", &PySession::close)
       .def_prop_ro("runs", [](PySession& self) { return self.statistics().runs; })
       .def_prop_ro("plans_made", [](PySession& self) { return self.statistics().plans_made; })

@@ -520,6 +520,18 @@ temper_status temper_session_reset_state(temper_session* session) {
   });
 }
 
+temper_status temper_session_fork(temper_session* session, temper_session** fork) {
+  return guarded([&] {
+    expect(session, "the session");
+    expect(fork, "the place for the session");
+    session->expect_idle();
+    const KeepCurrentGpu kept(session->of_gpu());
+    auto made = std::make_unique<temper_session>(session->session.shared_engine());
+    made->session.copy_states(session->session);
+    *fork = made.release();
+  });
+}
+
 temper_status temper_session_read_statistics(const temper_session* session, temper_session_statistics* statistics) {
   return guarded([&] {
     expect(session, "the session");

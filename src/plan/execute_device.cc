@@ -17,7 +17,7 @@ int64_t bytes_of(const PortInfo& port) { return byte_count(port.type.dtype, port
 }  // namespace
 
 DeviceExecutor::DeviceExecutor(const Plan& plan, const Device& device, Arena& arena)
-    : plan_(plan), arena_(arena), queue_(*arena.queue()), steps_(plan, device, arena) {
+    : plan_(plan), arena_(arena), queue_(*arena.queue()), shared_(shared_places(plan)), steps_(plan, device, arena) {
   const auto start = std::chrono::steady_clock::now();
   with_context([&] { return steps_.needs(bytes_); }, [&] { place_buffers(); });
   const auto placed = std::chrono::steady_clock::now();
@@ -100,7 +100,7 @@ const Queue::Capture* DeviceExecutor::capture_on(const std::vector<const void*>&
 }
 
 // A buffer of the caller's that another one shares memory with must be copied: kernels may write the one while they
-// still read the other.
+// still read the other; but what may be one place is left so.
 bool DeviceExecutor::disjoint(std::span<const void* const> inputs, std::span<void* const> outputs) const {
   std::vector<std::pair<const std::byte*, int64_t>> written;
   auto range = [](const PortInfo& port, const void* at) {
@@ -116,8 +116,11 @@ bool DeviceExecutor::disjoint(std::span<const void* const> inputs, std::span<voi
     if (meets(output)) return false;
     written.push_back(output);
   }
-  for (size_t i = 0; i < inputs.size(); ++i)
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const auto shares = [&](const auto& pair) { return pair.first == i && outputs[pair.second] == inputs[i]; };
+    if (!outputs.empty() && std::any_of(shared_.begin(), shared_.end(), shares)) continue;
     if (meets(range(plan_.inputs[i], inputs[i]))) return false;
+  }
   return true;
 }
 

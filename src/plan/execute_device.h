@@ -5,6 +5,7 @@
 
 #include "plan/bound_steps.h"
 #include "plan/executor.h"
+#include "plan/shared_places.h"
 
 namespace temper {
 
@@ -36,13 +37,13 @@ class DeviceExecutor final : public Executor {
   void run_partly_there(std::span<const void* const> inputs, std::span<void* const> outputs,
                         std::span<const void* const> inputs_there, std::span<void* const> outputs_there);
   // With buffers that lie in the device's memory; nothing passes through the host's. Buffers that come for a second
-  // time are read and written where they lie; new ones, those not aligned to 256 bytes and those that share memory are
-  // copied on the device. Returns where the outputs lie; without `outputs`, and where one is null, only there, until
-  // the arena's next run.
-  // Without `stream` it waits until all is done. With one, a stream of the caller's (Queue::wait_for), the work is in
-  // that stream's order as if it had been put in there, and nothing waits on the host: errors of kernels surface at a
-  // later call that waits. While that stream is captured, every launch goes into the caller's graph by itself, with
-  // these addresses and the arena's; then a run on these shapes must have come before (Error{usage}).
+  // time are read and written where they lie; new ones, those not aligned to 256 bytes and those that share memory
+  // (but for shared_places) are copied on the device. Returns where the outputs lie; without `outputs`, and where one
+  // is null, only there, until the arena's next run. Without `stream` it waits until all is done. With one, a stream of
+  // the caller's (Queue::wait_for), the work is in that stream's order as if it had been put in there, and nothing
+  // waits on the host: errors of kernels surface at a later call that waits. While that stream is captured, every
+  // launch goes into the caller's graph by itself, with these addresses and the arena's; then a run on these shapes
+  // must have come before (Error{usage}).
   std::span<void* const> run_resident(std::span<const void* const> inputs, std::span<void* const> outputs = {},
                                       std::optional<void*> stream = {});
   // Runs the steps `times` times on the inputs that the last run() left there, as one capture or as single launches,
@@ -64,6 +65,7 @@ class DeviceExecutor final : public Executor {
   const Plan& plan_;
   Arena& arena_;
   Queue& queue_;
+  const std::vector<std::pair<size_t, size_t>> shared_;  // inputs and outputs that may be one place
   BoundSteps steps_;
   std::vector<std::shared_ptr<const void>> constants_;  // by index in the plan; null for those that no step reads
   // The caller's buffers are copied through staging memory of the host to buffers behind the plan's own part of the

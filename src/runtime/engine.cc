@@ -13,6 +13,7 @@
 #include "plan/execute.h"
 #include "plan/nearest.h"
 #include "plan/planner.h"
+#include "plan/shared_places.h"
 #include "runtime/partitions.h"
 
 namespace temper {
@@ -321,6 +322,7 @@ Session::Prepared& Session::make_ready(const std::vector<Dims>& shapes) {
     if (!partitioned_) partitioned_ = std::make_unique<PartitionedRunner>(*engine_, arena_, engine_->graph());
   } else {
     prepared.executor = make_executor(*prepared.plan, engine_->device(), arena_);
+    prepared.shared = shared_places(*prepared.plan);
     bytes_.add(*prepared.plan);
     kernel_bytes_ += kernel_bytes(*prepared.plan);
   }
@@ -456,6 +458,36 @@ void Session::reset_state() {
   }
 }
 
+std::unique_ptr<Session> Session::fork() {
+  auto other = std::make_unique<Session>(engine_);
+  other->copy_states(*this);
+  return other;
+}
+
+void Session::copy_states(Session& from) {
+  if (engine_ != from.engine_) fail(ErrorKind::usage, "the states are of a session of another engine");
+  std::vector<State> states = from.states_;
+  for (State& kept : states) {
+    kept.next = {};
+    kept.next_there.reset();
+    kept.next_there_bytes = 0;
+    const Tensor now = std::exchange(kept.now, {});
+    if (now.defined() && !kept.resident) {
+      kept.now = Tensor(now.dtype(), now.dims());
+      std::copy(now.raw().begin(), now.raw().end(), kept.now.raw_mutable());
+    }
+    const std::shared_ptr<void> there = std::exchange(kept.there, nullptr);
+    const int64_t bytes = std::exchange(kept.there_bytes, 0);
+    if (!kept.resident) continue;
+    from.queue().wait();
+    kept.there = queue().allocate(bytes);
+    kept.there_bytes = bytes;
+    queue().copy_on_device(kept.there.get(), there.get(), bytes);
+    queue().wait();  // the other session may write there next
+  }
+  states_ = std::move(states);
+}
+
 void Session::add_state_shapes(const std::vector<char>& given, std::vector<Dims>& shapes) {
   add_first_shapes(states_, given, *engine_, shapes);
   for (State& kept : states_) {
@@ -513,8 +545,16 @@ void Session::use_states(std::span<const void* const> inputs, std::span<void* co
         fail(ErrorKind::usage, "the state '", plan.inputs[kept.input].name, "' is ", kept.dims,
              " by now, and the session is prepared for ", of_input.dims());
     }
+    // A value that the caller gives stays as it is: then the new one has memory of its own.
+    const auto& shared = current_->shared;
+    kept.stays =
+        !in_[kept.input] && std::find(shared.begin(), shared.end(), std::pair(kept.input, kept.output)) != shared.end();
     if (!there) {
       if (!in_[kept.input]) in_[kept.input] = kept.now.raw().data();
+      if (kept.stays) {
+        out_[kept.output] = kept.now.raw_mutable();
+        continue;
+      }
       if (!kept.next.defined() || kept.next.type() != type) kept.next = Tensor(type.dtype, type.dims());
       out_[kept.output] = kept.next.raw_mutable();
       continue;
@@ -527,6 +567,11 @@ void Session::use_states(std::span<const void* const> inputs, std::span<void* co
       }
       in_there_[kept.input] = kept.there.get();
     }
+    if (kept.stays) {
+      out_there_[kept.output] = kept.there.get();
+      kept.begun = kept.resident = true;  // and stays there where the run fails: what it holds is not in `now`
+      continue;
+    }
     grow(kept.next_there, kept.next_there_bytes, byte_count(type.dtype, type.dims()));
     out_there_[kept.output] = kept.next_there.get();
   }
@@ -537,6 +582,7 @@ void Session::states_ran(bool there) {
     kept.dims = current_->plan->outputs[kept.output].type.dims();
     kept.begun = true;
     kept.resident = there;
+    if (std::exchange(kept.stays, false)) continue;
     if (there) {
       std::swap(kept.there, kept.next_there);
       std::swap(kept.there_bytes, kept.next_there_bytes);

@@ -156,6 +156,10 @@ class Session {
   void keep_state(const std::vector<StateBinding>& bindings);
   const std::vector<State>& states() const { return states_; }
   void reset_state();  // to zeros
+  // A session of the same engine that goes on from copies of these states, as for several answers to one beginning.
+  std::unique_ptr<Session> fork();
+  // The same for one that is there already.
+  void copy_states(Session& from);
   // What the next run takes for this input, copied; undefined before the first run. Throws Error{usage} for an input
   // that is no state.
   Tensor state(size_t input);
@@ -218,6 +222,7 @@ class Session {
                     const Executor::Observer& observer);
 
   const Engine& engine() const { return *engine_; }
+  const std::shared_ptr<const Engine>& shared_engine() const { return engine_; }
   // After prepare(): shapes depend on data, so that only run() can be used.
   bool is_partitioned() const { return current_ && !current_->plan; }
   const Plan& current_plan() const;  // throws Error{usage} before prepare() and for a model of several partitions
@@ -228,6 +233,7 @@ class Session {
   struct Prepared {
     std::shared_ptr<const Plan> plan;  // null: several partitions
     std::unique_ptr<Executor> executor;
+    std::vector<std::pair<size_t, size_t>> shared;  // inputs and outputs that may be one place
   };
   std::shared_ptr<const Engine> engine_;
   Arena arena_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The state of a model that is run on one piece of a stream after the other: outputs of a run that are inputs of the
-// next. A session keeps it where it lies, in two buffers that change places, and copies nothing.
+// next. A session keeps it where it lies, in two buffers that change places, and copies nothing. A cache to which a
+// plan appends is one buffer, in which the new rows alone are written (plan/shared_places.h).
 #pragma once
 #include <memory>
 #include <string>
@@ -32,6 +33,7 @@ struct State {
   std::shared_ptr<void> there, next_there;
   int64_t there_bytes = 0, next_there_bytes = 0;
   bool resident = false;  // the value is there, and not in `now`
+  bool stays = false;     // of the run at hand: it is read and written in one place
 };
 
 // Throws Error{usage} for an unknown name, for one that is bound twice, and where an output's dtype, rank or fixed

@@ -152,6 +152,62 @@ TEST(SessionState, NamesMayHoldTheSignBetweenThem) {
   EXPECT_NE(message_of([] { parse_state("a=c", {"a"}, {"b"}); }).find("the outputs b"), std::string::npos);
 }
 
+// x of rows of 2 behind `lengths` of a cache of 4; y is the sum of the cache.
+std::shared_ptr<Engine> cache() {
+  return std::make_shared<Engine>(
+      info_of("cpu"),
+      parse_graph("graph \"cache\"\ninput %x: f32[1,n,2]\ninput %kept: f32[1,4,2]\ninput %lengths: i64[1]\n"
+                  "%all: f32[1,4,2] = append(%kept, %x, %lengths)\n%y: f32[1,4,1] = reduce(%all) axes=[2]\n"
+                  "output \"y\" = %y\noutput \"all\" = %all\n"),
+      1);
+}
+
+TEST(SessionState, OfACacheStaysInOnePlace) {
+  Session session(cache());
+  session.keep_state({{"kept", "all"}});
+  const auto run = [&](int64_t count, int64_t length, const Tensor& given = {}) {
+    Tensor x(DType::f32, {1, count, 2});
+    for (int64_t i = 0; i < x.count(); ++i) x.data<float>()[i] = float(10 * length + i + 1);
+    return session.run({x, given, Tensor::of<int64_t>({1}, {length})})[0].to_doubles();
+  };
+  EXPECT_EQ(run(2, 0), (std::vector<double>{3, 7, 0, 0}));
+  const void* const place = session.states()[0].now.raw().data();
+  EXPECT_EQ(run(1, 2), (std::vector<double>{3, 7, 43, 0}));
+  EXPECT_EQ(session.states()[0].now.raw().data(), place);
+  EXPECT_FALSE(session.states()[0].next.defined());
+  // A value that is given stays as it is.
+  const Tensor given = Tensor::of<float>({1, 4, 2}, {1, 1, 1, 1, 1, 1, 1, 1});
+  EXPECT_EQ(run(1, 3, given), (std::vector<double>{2, 2, 2, 63}));
+  EXPECT_EQ(given.to_doubles(), std::vector<double>(8, 1));
+  EXPECT_EQ(run(1, 0), (std::vector<double>{3, 2, 2, 63}));
+  // Without room nothing changes, and the session goes on.
+  EXPECT_THROW(run(2, 3), Error);
+  EXPECT_EQ(run(1, 1), (std::vector<double>{3, 23, 2, 63}));
+}
+
+TEST(SessionState, OfAForkGoesOnByItself) {
+  for (const auto& engine : {cache(), filter("1")}) {
+    const bool caches = engine->inputs().size() == 3;
+    Session session(engine);
+    session.keep_state({caches ? StateBinding{"kept", "all"} : StateBinding{"s", "next"}});
+    const auto run = [&](Session& of, uint32_t piece) {
+      std::vector<Tensor> inputs{noise(caches ? Dims{1, 1, 2} : Dims{1, 4}, piece), {}};
+      if (caches) inputs.push_back(Tensor::of<int64_t>({1}, {piece % 3}));
+      return of.run(inputs)[0];
+    };
+    run(session, 1);
+    const auto fork = session.fork();
+    const Tensor own = run(session, 2), of_fork = run(*fork, 2);
+    EXPECT_EQ(own.to_doubles(), of_fork.to_doubles());
+    run(session, 3);
+    run(session, 4);
+    Session anew(engine);
+    anew.copy_states(*fork);
+    EXPECT_EQ(run(*fork, 5).to_doubles(), run(anew, 5).to_doubles());
+    EXPECT_THROW(anew.copy_states(*std::make_unique<Session>(filter())), Error);
+  }
+}
+
 // The C API.
 TEST(SessionState, OfProgramsInCIsTheSame) {
   auto engine = filter("2");
@@ -193,6 +249,19 @@ TEST(SessionState, OfProgramsInCIsTheSame) {
   refused(temper_session_keep_state(session, nullptr, 1), "the list of states is NULL");
   refused(temper_session_keep_state(nullptr, &kept, 1), "the session is NULL");
   refused(temper_session_reset_state(nullptr), "the session is NULL");
+  refused(temper_session_fork(nullptr, nullptr), "the session is NULL");
+  temper_session* fork = nullptr;
+  ASSERT_EQ(temper_session_fork(session, &fork), TEMPER_OK) << temper_last_error();
+  const Tensor last = noise({2, 4}, 7);
+  given[0].data = last.raw().data();
+  given[1] = {};
+  temper_tensor both[2];
+  for (temper_session* one : {session, fork}) {
+    ASSERT_EQ(temper_session_run(one, given, 2), TEMPER_OK) << temper_last_error();
+    ASSERT_EQ(temper_session_output(one, 0, &both[one == fork]), TEMPER_OK);
+  }
+  EXPECT_EQ(0, std::memcmp(both[0].data, both[1].data, 8 * sizeof(float)));
+  temper_session_free(fork);
   ASSERT_EQ(temper_session_keep_state(session, nullptr, 0), TEMPER_OK);
   given[1] = {TEMPER_F32, 2, dims, nullptr};
   refused(temper_session_run(session, given, 2), "data of the input 's' is NULL");

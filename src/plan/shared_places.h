@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which inputs and outputs of a plan may be the same memory, so that a cache grows where it lies.
+#pragma once
+#include <utility>
+#include <vector>
+
+#include "plan/plan.h"
+
+namespace temper {
+
+// Pairs of an input and an output: one append reads the input and writes the output, whole and row-major, and no other
+// step reads the input. A run may be given one address for both, and then copies nothing but the new rows.
+std::vector<std::pair<size_t, size_t>> shared_places(const Plan& plan);
+
+}  // namespace temper
