@@ -131,6 +131,14 @@ void add_shape_flag(Command& verb, ModelFlags& flags) {
       .delimiter(',');
 }
 
+void add_cache_flag(Command& verb, ModelFlags& flags) {
+  verb.add_option(
+          "--cache", flags.cache,
+          "positions of keys and values that a model which generates keeps for the next token, e.g. 1024; it has "
+          "inputs past_key_values and outputs present")
+      .check(whole_number(1, 1 << 24));
+}
+
 void add_keep_flags(Command& verb, ModelFlags& flags) {
   verb.in(kBuilding).add_flag("--keep-first", flags.keep_first,
                               "int8: keep the first layers (those with no other layer before them) out of int8");
@@ -231,6 +239,7 @@ std::string build_command(const ModelFlags& flags, const std::string& path) {
   if (!flags.memory_limit.empty()) command += concat(" --memory-limit ", shell_quoted(flags.memory_limit));
   if (flags.threads) command += concat(" --threads ", flags.threads);
   if (flags.no_measure) command += " --no-measure";
+  if (flags.cache) command += concat(" --cache ", flags.cache);
   if (flags.input_pictures) command += " --input-pictures";
   for (const std::string& text : flags.shapes) command += concat(" --shapes ", shell_quoted(text));
   for (size_t i = 0; i < flags.buckets.size(); ++i) command += concat(i ? "," : " --buckets ", flags.buckets[i]);
@@ -271,6 +280,7 @@ BuildOptions build_options(const ModelFlags& flags, const std::string& path, con
   for (std::string& name : words(flags.keep_fp16)) options.placement.keep_nodes[std::move(name)] = DType::f16;
   options.qdq = flags.qdq;
   if (flags.input_pictures) options.input_pictures = {""};
+  options.cache = flags.cache;
   options.buckets = flags.buckets;
   for (const std::string& text : flags.shapes) {
     const auto equals = text.rfind('=');
@@ -298,6 +308,7 @@ std::shared_ptr<const Engine> load_or_build(const std::string& path, const Model
         {!flags.calibration.empty(), "--calibration"},
         {keeps(flags), "--keep-first, --keep-last, --keep-fp32, --keep-bf16 or --keep-fp16"},
         {!flags.shapes.empty(), "--shapes"},
+        {flags.cache != 0, "--cache"},
         {flags.device != none.device && flags.device != engine->info().device, "--device"},
         {!flags.workspace.empty(), "--workspace"},
         {!flags.disabled_passes.empty(), "--disable"}};

@@ -25,6 +25,7 @@ struct ModelFlags {
   bool no_timing_cache = false;
   std::string workspace, memory_limit;
   std::string disabled_passes;
+  int64_t cache = 0;
   bool quick = false, no_measure = false, input_pictures = false;
   int64_t time_limit = 120;  // seconds
 };
@@ -38,6 +39,7 @@ void add_cuda_path(Command& verb, std::vector<std::string>& folders);
 void add_memory_flag(Command& verb, std::string& limit);  // --memory-limit, which add_device_flags has, too
 int64_t memory_limit_of(const std::string& limit);        // bytes; -1 where it is not given. Throws Error{usage}
 void add_shape_flag(Command& verb, ModelFlags& flags);
+void add_cache_flag(Command& verb, ModelFlags& flags);
 void add_keep_flags(Command& verb, ModelFlags& flags);  // --keep-first --keep-last --keep-fp32 --keep-bf16 --keep-fp16
 bool keeps(const ModelFlags& flags);                    // any of them is given
 void drop_keep_flags(ModelFlags& flags);

@@ -81,6 +81,7 @@ class Importer {
       attempt(tensor.name(), "initializer",
               [&] { scope.values[tensor.name()] = graph().add_constant(tensor.name(), tensor_of(tensor)); });
     if (proto.graph().sparse_initializer_size()) fail(ErrorKind::unsupported, "sparse initializers are not supported");
+    for (const auto& input : proto.graph().input()) note_axis_names(input);
     for (const auto& input : proto.graph().input())
       if (!scope.values.count(input.name()) && !unknown_.contains(input.name()))
         attempt(input.name(), "input", [&] { add_input(input); });
@@ -236,8 +237,9 @@ class Importer {
   size_t sides_used_ = 0;
   int loops_again_ = 0;
   int64_t sequence_elements_ = 0;
-  Refusals* collected_ = nullptr;            // null: the first ends the import
-  std::unordered_set<std::string> unknown_;  // values that refused nodes would have computed
+  Refusals* collected_ = nullptr;               // null: the first ends the import
+  std::unordered_set<std::string> unknown_;     // values that refused nodes would have computed
+  std::unordered_set<std::string> axis_names_;  // open axes of the inputs
 
   template <class List>
   static Opsets opsets_of(const List& list) {
@@ -280,6 +282,28 @@ class Importer {
         });
   }
 
+  void note_axis_names(const onnx::ValueInfoProto& info) {
+    for (const auto& dim : info.type().tensor_type().shape().dim())
+      if (dim.dim_param().find('+') == std::string::npos) axis_names_.insert(dim.dim_param());
+  }
+
+  // ONNX has names of axes alone, and exporters write sums ("past_sequence_length + sequence_length"). Such a text is
+  // taken as the sum that it says where each part is a number or the name of an axis of an input.
+  Dim open_dim(const std::string& text) const {
+    Dim sum = 0;
+    for (size_t at = 0, end = 0; end != std::string::npos; at = end + 1) {
+      end = text.find('+', at);
+      std::string part = text.substr(at, end == std::string::npos ? end : end - at);
+      part.erase(0, part.find_first_not_of(' '));
+      part.erase(part.find_last_not_of(' ') + 1);
+      const bool number =
+          !part.empty() && part.size() < 10 && part.find_first_not_of("0123456789") == std::string::npos;
+      if (!number && !axis_names_.contains(part)) return Dim::symbol(symbol_name(text));
+      sum = sum + (number ? Dim(std::stoll(part)) : Dim::symbol(symbol_name(part)));
+    }
+    return sum;
+  }
+
   ValueId add_tensor_input(const std::string& name, const onnx::TypeProto::Tensor& proto) {
     TensorType type{dtype_from_onnx(proto.elem_type(), "the input"), {}};
     const auto given = options_.shapes.find(name);
@@ -304,7 +328,7 @@ class Importer {
           const bool named = std::any_of(dim.dim_param().begin(), dim.dim_param().end(),
                                          [](unsigned char c) { return std::isalnum(c); });
           const std::string symbol = named ? dim.dim_param() : concat(name, "_", i);
-          type.shape.push_back(Dim::symbol(symbol_name(symbol)));
+          type.shape.push_back(open_dim(symbol));
         }
       }
     }

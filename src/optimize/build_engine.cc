@@ -16,6 +16,7 @@
 #include "data/carried.h"
 #include "measure/environment.h"
 #include "onnx/import.h"
+#include "optimize/caches_in.h"
 #include "optimize/fusion.h"
 #include "optimize/in_context.h"
 #include "optimize/layers_by_speed.h"
@@ -473,6 +474,7 @@ PlanFile plan_model(Graph graph, EngineInfo info, const BuildOptions& asked) {
   check_precision(asked);
   BuildOptions options = asked;
   if (!options.input_pictures.empty()) graph = take_pictures(graph, info, options);
+  if (options.cache) graph = take_caches(graph, info, options);
   TimingCache cache = options.timings ? options.timings->now() : TimingCache(options.timing_cache);
   return (options.precision == kBestPrecision ? plan_best : plan_precision)(std::move(graph), std::move(info), options,
                                                                             cache);

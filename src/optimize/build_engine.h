@@ -36,6 +36,9 @@ struct BuildOptions {
   // that can): scale, mean, std and layout are in the plan then (optimize/pictures_in.h). Shapes are given as the model
   // has them.
   std::set<std::string> input_pictures;
+  // Positions that caches of past keys and values have, of a model that generates (optimize/caches_in.h); 0: none.
+  // Shapes are those of input_ids then.
+  int64_t cache = 0;
   PlacementOptions placement;                // what stays above the precision
   std::string qdq;                           // int8: file for the quantized model as Q/DQ ONNX; "": none
   bool force = false;                        // it may replace a file of another kind

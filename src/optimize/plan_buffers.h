@@ -3,13 +3,14 @@
 #pragma once
 #include <vector>
 
+#include "graph/ops/append.h"
 #include "graph/random.h"
 #include "plan/plan.h"
 
 namespace temper {
 
-// Inputs and outputs for a plan, filled with plausible numbers: integers that may be positions are 0. A GPU multiplies
-// zeros faster than numbers.
+// Inputs and outputs for a plan, filled with plausible numbers: integers that may be positions are 0, and caches nearly
+// full. A GPU multiplies zeros faster than numbers.
 struct PlanBuffers {
   std::vector<Tensor> tensors;
   std::vector<const void*> inputs;
@@ -31,10 +32,24 @@ struct PlanBuffers {
       tensors.push_back(tensor);
       inputs.push_back(tensors.back().raw().data());
     }
+    fill_caches(plan);
     for (const PortInfo& port : plan.outputs) {
       tensors.emplace_back(port.type.dtype, port.type.dims());
       outputs.push_back(tensors.back().raw_mutable());
     }
+  }
+
+ private:
+  // Caches that have room for the new rows alone: an attention that reads them is timed at its longest.
+  void fill_caches(const Plan& plan) {
+    for (const Segment& segment : plan.segments)
+      for (const PlanStep& step : segment.steps) {
+        if (step.is_reorder() || !step.problem.op.is<ops::Append>() || step.inputs[2].kind != BufferRef::Kind::input)
+          continue;
+        Tensor& lengths = tensors[size_t(step.inputs[2].at)];
+        std::fill_n(lengths.data<int64_t>(), lengths.count(),
+                    step.problem.inputs[0].dims()[1] - step.problem.inputs[1].dims()[1]);
+      }
   }
 };
 

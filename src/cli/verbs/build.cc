@@ -141,6 +141,7 @@ void add_build(Command& verb, Context& context) {
   verb.add_option("model", options->model, "the ONNX model to build").required();
   verb.add_option("-o,--output", options->output, "the plan file to write").required();
   add_model_flags(verb, options->flags);
+  add_cache_flag(verb, options->flags);
   add_qdq_flag(verb, options->flags);
   verb.add_flag("--input-pictures", options->flags.input_pictures,
                 "the plan takes pictures as they are, u8 of [batch, height, width, channels], where the model takes "
@@ -187,6 +188,9 @@ void add_build(Command& verb, Context& context) {
                           {{options->output, FileKind::plan, options->force, "-o"},
                            {options->ranges_file(), FileKind::ranges, options->force, "--max-drop: the ranges"}}},
                          options->flags, options->force));
+    if (options->flags.cache && !options->max_drop.empty())
+      fail(ErrorKind::unsupported,
+           "--max-drop together with --cache: answers of a model with caches depend on a prompt");
     if (options->max_drop.empty() != options->data.empty())
       fail(ErrorKind::usage,
            "--data and --max-drop go together; to calibrate alone: temper calibrate MODEL --data D -o ranges.json");

@@ -1,0 +1,503 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "passes/keep_caches.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "graph/caches.h"
+#include "graph/ops/append.h"
+#include "graph/ops/arg_reduce.h"
+#include "graph/ops/attention.h"
+#include "graph/ops/concat.h"
+#include "graph/ops/gather.h"
+#include "graph/ops/matmul.h"
+#include "graph/ops/pointwise.h"
+#include "graph/ops/range.h"
+#include "graph/ops/reshape.h"
+#include "graph/ops/shape.h"
+#include "graph/ops/transpose.h"
+#include "passes/pipeline.h"
+
+namespace temper {
+
+namespace {
+
+constexpr double kSwallows = -1e4;  // a score that this is added to has no weight left in a softmax
+const char* const kHow =
+    "; a model of PyTorch gets the form that is known by `temper export --past`, which writes input_ids, "
+    "attention_mask, position_ids and past_key_values";
+
+using Pairs = std::vector<std::pair<std::string, std::string>>;
+
+Pairs pairs_of(const Graph& graph, const CacheOptions& options) {
+  std::vector<std::string> inputs, outputs;
+  for (const ValueId id : graph.inputs()) inputs.push_back(graph.value(id).name);
+  for (const GraphOutput& output : graph.outputs()) outputs.push_back(output.name);
+  Pairs pairs = options.pairs.empty() ? caches::pairs_by_name(inputs, outputs) : options.pairs;
+  if (pairs.empty())
+    fail(ErrorKind::usage, "the model has no past keys and values: no input past_key_values… with an output present…",
+         kHow);
+  return pairs;
+}
+
+// The output of its own that past and new positions have below.
+std::string joined_name(const std::string& output) { return concat(output, " by positions"); }
+
+// Where past positions and new ones are joined, heads come behind positions: so attentions of several heads are
+// recognised, and rows of positions are appended whole.
+void join_by_positions(Graph& graph, const Pairs& pairs) {
+  const auto outputs = graph.outputs();
+  for (const auto& pair : pairs)
+    for (const GraphOutput& output : outputs) {
+      const Node* node = graph.producer(output.value);
+      if (output.name != pair.second || !node || !node->op.is<ops::Concat>() || node->op.get<ops::Concat>().axis != 2 ||
+          node->inputs.size() != 2 || graph.type(output.value).rank() != 4 ||
+          graph.value(node->inputs[0]).name != pair.first)
+        continue;
+      const std::string name = node->name;
+      const std::vector<ValueId> from = node->inputs;
+      const auto turned = [&](ValueId x) { return graph.add_single(ops::Transpose{{0, 2, 1, 3}}, {x}, name); };
+      const ValueId joined = graph.add_single(ops::Concat{1}, {turned(from[0]), turned(from[1])}, name);
+      graph.replace(output.value, turned(joined));
+      graph.add_output(joined_name(output.name), joined);
+    }
+  graph.compact();
+}
+
+// Recognises attentions whatever the device takes.
+Graph prepared(Graph graph, const Pairs& pairs, const PassOptions& options) {
+  run_passes(graph, options);
+  join_by_positions(graph, pairs);
+  const PassFunction recognise = [](Graph& g, const PassOptions&) {
+    return recognise_attention(g, [](const Graph&, const Op&, const std::vector<ValueId>&) { return true; });
+  };
+  run_passes(graph, options,
+             {0,
+              "caches",
+              {{"recognise_attention", recognise},
+               {"fold_constants", fold_constants},
+               {"cancel_transposes", cancel_transposes},
+               {"remove_no_ops", remove_no_ops},
+               {"merge_equal_nodes", merge_equal_nodes}}});
+  return graph;
+}
+
+Program of_two(Scalar op) {
+  Program program;
+  program.inputs = 2;
+  program.push({op, DType::i64, {0, 1, -1}});
+  return program;
+}
+
+class Keeper {
+ public:
+  Keeper(const Graph& graph, const Pairs& pairs, const CacheOptions& options)
+      : from_(graph), pairs_(pairs), options_(options) {
+    to_.name = graph.name;
+    map_.resize(size_t(graph.value_count()));
+  }
+
+  Graph run() {
+    find_pairs();
+    find_attentions();
+    for (const Cached& cached : attentions_) check_mask(cached);
+    find_needed();
+    write();
+    return std::move(to_);
+  }
+
+ private:
+  struct Past {
+    std::string name, output;
+    ValueId value, joined;  // the input; it and the new positions
+    ValueId cache, appended;
+  };
+  struct Cached {
+    NodeId node;
+    size_t keys, values;  // of pasts_
+  };
+
+  const Graph& from_;
+  const Pairs& pairs_;
+  const CacheOptions& options_;
+  Graph to_;
+  std::vector<ValueId> map_;  // by value of from_
+  std::vector<Past> pasts_;
+  std::vector<Cached> attentions_;
+  std::map<ValueId, bool> checked_;  // masks
+  std::vector<char> needed_;         // by node
+  ValueId tokens_, mask_, positions_;
+  Dim batch_, queries_, length_;  // B, S, P
+  ValueId lengths_, counts_, total_, rows_count_;
+
+  template <class... Parts>
+  [[noreturn]] static void refuse(const Parts&... parts) {
+    fail(ErrorKind::unsupported, "its past keys and values cannot become caches: ", parts...);
+  }
+
+  // ---- what there is ----
+
+  ValueId input(std::string_view name) const {
+    for (const ValueId id : from_.inputs())
+      if (from_.value(id).name == name) return id;
+    return {};
+  }
+
+  void find_pairs() {
+    std::vector<std::string> outputs;
+    for (const GraphOutput& output : from_.outputs()) outputs.push_back(output.name);
+    tokens_ = input(caches::kTokens), mask_ = input("attention_mask"), positions_ = input("position_ids");
+    if (!tokens_.valid() || from_.type(tokens_).rank() != 2 || from_.type(tokens_).dtype != DType::i64)
+      refuse("it has no input ", caches::kTokens, " i64[batch,sequence]", kHow);
+    batch_ = from_.type(tokens_).shape[0], queries_ = from_.type(tokens_).shape[1];
+    for (const ValueId id : {mask_, positions_})
+      if (id.valid() && from_.type(id).rank() != 2)
+        refuse("the input '", from_.value(id).name, "' is ", from_.type(id));
+    if (positions_.valid() &&
+        (from_.type(positions_).dtype != DType::i64 || from_.type(positions_).shape != from_.type(tokens_).shape))
+      refuse("position_ids is ", from_.type(positions_), ", and ", caches::kTokens, " ", from_.type(tokens_));
+    if (!queries_.is_symbol()) refuse("the number of tokens, ", queries_, ", is fixed");
+    for (const std::string_view name : {caches::kLengths, caches::kCounts})
+      if (input(name).valid()) refuse("it has an input '", name, "' of its own");
+    for (const auto& [past, present] : pairs_) {
+      const ValueId id = input(past);
+      if (!id.valid()) fail(ErrorKind::usage, "the model has no input '", past, "'");
+      if (std::find(outputs.begin(), outputs.end(), present) == outputs.end())
+        fail(ErrorKind::usage, "the model has no output '", present, "'");
+      const TensorType& type = from_.type(id);
+      if (type.rank() != 4 || !is_float(type.dtype) || type.shape[0] != batch_ || !type.shape[1].is_constant() ||
+          !type.shape[2].is_symbol() || type.shape[2] == queries_ || !type.shape[3].is_constant())
+        refuse("'", past, "' is ", type, "; [", batch_, ",heads,past positions,size] is known", kHow);
+      if (!pasts_.empty() && type.shape[2] != length_)
+        refuse("'", past, "' has ", type.shape[2], " positions, and others ", length_);
+      length_ = type.shape[2];
+      const auto output = std::find(outputs.begin(), outputs.end(), joined_name(present));
+      const ValueId joined =
+          output == outputs.end() ? ValueId{} : from_.outputs()[size_t(output - outputs.begin())].value;
+      const Node* node = from_.producer(joined);
+      if (!node || !node->op.is<ops::Concat>())
+        refuse("the output '", present, "' is not '", past, "' with new positions behind it");
+      pasts_.push_back({past, present, id, joined, {}, {}});
+    }
+  }
+
+  // The past whose positions, with the new ones, `value` [B,P+S,G*D] shows.
+  std::optional<size_t> past_of(ValueId value) const {
+    const Node* node = from_.producer(value);
+    if (!node || !node->op.is<ops::Reshape>() || node->inputs.size() != 1) return std::nullopt;
+    for (size_t i = 0; i < pasts_.size(); ++i) {
+      const Shape& shape = from_.type(pasts_[i].value).shape;
+      if (pasts_[i].joined == node->inputs[0] && from_.type(value).rank() == 3 &&
+          from_.type(value).shape[2] == shape[1] * shape[3])
+        return i;
+    }
+    return std::nullopt;
+  }
+
+  void find_attentions() {
+    std::set<size_t> read;
+    for (int32_t n = 0; n < from_.node_count(); ++n) {
+      const Node& node = from_.node({n});
+      const auto* op = node.op.get_if<ops::Attention>();
+      if (!op) continue;
+      const auto keys = past_of(node.inputs[1]), values = past_of(node.inputs[2]);
+      if (!keys && !values) continue;
+      if (!keys || !values) refuse("'", node.name, "' reads keys or values that are not past and new ones");
+      if (node.inputs.size() > 4 && node.inputs[4].valid()) refuse("'", node.name, "' has lengths of its own");
+      const bool open = op->right < 0, causal = op->right == 0 && op->from_end;
+      if (!(open || causal) || (op->left >= 0 && !op->from_end))
+        refuse("'", node.name, "' sees ", op->left, " keys to the left and ", op->right,
+               " to the right, counted from the ", op->from_end ? "last" : "first");
+      attentions_.push_back({{n}, *keys, *values});
+      read.insert({*keys, *values});
+    }
+    for (size_t i = 0; i < pasts_.size(); ++i)
+      if (!read.contains(i))
+        refuse("no attention was found that reads '", pasts_[i].output,
+               "' (products and a softmax in another form than those that are known)");
+  }
+
+  // ---- masks ----
+
+  // The part of the graph that makes `value`, as a graph whose inputs are those that it needs.
+  Graph part_of(ValueId value) const {
+    std::vector<char> needed(size_t(from_.node_count()), 0), read(size_t(from_.value_count()), 0);
+    read[size_t(value.index)] = 1;
+    for (int32_t n = from_.node_count(); n-- > 0;) {
+      const Node& node = from_.node({n});
+      for (const ValueId output : node.outputs) needed[size_t(n)] |= read[size_t(output.index)];
+      if (!needed[size_t(n)]) continue;
+      for (const ValueId id : node.inputs)
+        if (id.valid()) read[size_t(id.index)] = 1;
+    }
+    Graph part;
+    std::map<ValueId, ValueId> map;
+    for (const ValueId id : from_.inputs())
+      if (read[size_t(id.index)]) map[id] = part.add_input(from_.value(id).name, from_.type(id));
+    const auto mapped = [&](ValueId id) {
+      if (!id.valid()) return id;
+      const auto it = map.find(id);
+      if (it != map.end()) return it->second;
+      return map[id] = part.add_constant(from_.value(id).name, *from_.constant(id));
+    };
+    for (int32_t n = 0; n < from_.node_count(); ++n) {
+      if (!needed[size_t(n)]) continue;
+      const Node& node = from_.node({n});
+      std::vector<ValueId> inputs;
+      for (const ValueId id : node.inputs) inputs.push_back(mapped(id));
+      const auto made = part.add(node.op, inputs, node.name);
+      for (size_t o = 0; o < made.size(); ++o) map[node.outputs[o]] = made[o];
+    }
+    part.add_output("mask", mapped(value));
+    return part;
+  }
+
+  // The mask of one row with `past` positions before `queries` new ones.
+  Tensor mask_of(const Graph& part, int64_t past, int64_t queries) const {
+    const Bindings sizes{{batch_.text(), 1}, {queries_.text(), queries}, {length_.text(), past}};
+    std::vector<Tensor> inputs;
+    for (const ValueId id : part.inputs()) {
+      TensorType type = part.type(id);
+      for (Dim& dim : type.shape) dim = dim.substitute(sizes);
+      if (!type.is_concrete()) refuse("the mask depends on '", part.value(id).name, "' ", part.type(id));
+      Tensor tensor(type.dtype, type.dims());
+      const std::string& name = part.value(id).name;
+      if (name == "attention_mask") {
+        Tensor ones(DType::i64, tensor.dims());
+        std::fill_n(ones.data<int64_t>(), ones.count(), 1);
+        tensor = ones.converted(type.dtype);
+      } else if (name == "position_ids") {
+        for (int64_t i = 0; i < tensor.count(); ++i) tensor.data<int64_t>()[i] = past + i;
+      }
+      inputs.push_back(std::move(tensor));
+    }
+    return run_reference(part, inputs)[0];
+  }
+
+  void check_mask(const Cached& cached) {
+    const Node& node = from_.node(cached.node);
+    const auto& op = node.op.get<ops::Attention>();
+    const bool masked = node.inputs.size() > 3 && node.inputs[3].valid();
+    if (!masked) {
+      if (op.right != 0) refuse("'", node.name, "' lets a token see those behind it");
+      return;
+    }
+    if (!checked_.emplace(node.inputs[3], true).second) return;
+    const Graph part = part_of(node.inputs[3]);
+    const int64_t most = options_.positions;
+    for (const int64_t queries : {int64_t(1), int64_t(2), int64_t(5)})
+      for (const int64_t past : {int64_t(0), int64_t(1), int64_t(7), most / 2, most - queries}) {
+        if (past < 0 || past + queries > most) continue;
+        const Tensor mask = mask_of(part, past, queries);
+        const bool chosen = mask.dtype() == DType::boolean;
+        const ops::MaskStrides at = ops::mask_strides(mask.dims());
+        const std::vector<double> values = mask.to_doubles();
+        const int64_t heads = at.head ? mask.dims()[mask.dims().size() - 3] : 1;
+        for (int64_t h = 0; h < heads; ++h)
+          for (int64_t i = 0; i < queries; ++i)
+            for (int64_t j = 0; j < past + queries; ++j) {
+              const double value = values.at(size_t(h * at.head + i * at.query + j * at.key));
+              const bool sees = j <= past + i;
+              if (!sees && op.right == 0) continue;
+              if (chosen ? (value != 0) == sees : sees ? value == 0 : value <= kSwallows) continue;
+              refuse("with ", past, " past positions and ", queries, " new ones the mask of '", node.name, "' is ",
+                     value, " for token ", i, " and key ", j,
+                     "; a mask that lets each token see all up to its own is known");
+            }
+      }
+  }
+
+  // ---- the graph with caches ----
+
+  const Cached* cached_at(int32_t n) const {
+    for (const Cached& cached : attentions_)
+      if (cached.node.index == n) return &cached;
+    return nullptr;
+  }
+  // New positions [B,S,G,D] of a past.
+  ValueId fresh_of(size_t past) const { return from_.producer(pasts_[past].joined)->inputs[1]; }
+  bool is_present(const GraphOutput& output) const {
+    return std::any_of(pasts_.begin(), pasts_.end(), [&](const Past& past) {
+      return output.name == past.output || output.name == joined_name(past.output);
+    });
+  }
+
+  std::vector<ValueId> inputs_of(int32_t n) const {
+    const Node& node = from_.node({n});
+    if (const Cached* cached = cached_at(n)) return {node.inputs[0], fresh_of(cached->keys), fresh_of(cached->values)};
+    return node.inputs;
+  }
+
+  void find_needed() {
+    needed_.assign(size_t(from_.node_count()), 0);
+    std::vector<char> read(size_t(from_.value_count()), 0);
+    for (const GraphOutput& output : from_.outputs())
+      if (!is_present(output)) read[size_t(output.value.index)] = 1;
+    for (int32_t n = from_.node_count(); n-- > 0;) {
+      for (const ValueId output : from_.node({n}).outputs) needed_[size_t(n)] |= read[size_t(output.index)];
+      if (!needed_[size_t(n)]) continue;
+      for (const ValueId id : inputs_of(n)) {
+        if (!id.valid()) continue;
+        read[size_t(id.index)] = 1;
+        const bool past = std::any_of(pasts_.begin(), pasts_.end(), [&](const Past& p) { return p.value == id; });
+        if (past)
+          refuse("'", from_.node({n}).name, "' (", name_of(from_.node({n}).op), ") uses '", from_.value(id).name,
+                 "' for more than keys and values, as where positions follow from their number", kHow);
+        if (id == mask_)
+          refuse("'", from_.node({n}).name, "' (", name_of(from_.node({n}).op),
+                 ") uses attention_mask for more than the masks of attentions", kHow);
+      }
+    }
+    for (const Cached& cached : attentions_)
+      if (!needed_[size_t(cached.node.index)]) refuse("nothing reads what '", from_.node(cached.node).name, "' gives");
+  }
+
+  ValueId add(Op op, std::vector<ValueId> inputs, std::string_view name) {
+    return to_.add_single(std::move(op), std::move(inputs), name);
+  }
+  ValueId cast(ValueId x, DType dtype) {
+    if (to_.type(x).dtype == dtype) return x;
+    Program program;
+    program.inputs = 1;
+    program.push({Scalar::cast, dtype, {0, -1, -1}});
+    return add(ops::Pointwise{program}, {x}, "cast");
+  }
+  ValueId mapped(ValueId id) {
+    if (!id.valid()) return id;
+    ValueId& to = map_[size_t(id.index)];
+    if (!to.valid()) to = to_.add_constant(from_.value(id).name, *from_.constant(id));
+    return to;
+  }
+
+  void write_inputs() {
+    for (const ValueId id : from_.inputs()) {
+      const Value& value = from_.value(id);
+      if (id == mask_ || id == positions_) continue;
+      const auto past = std::find_if(pasts_.begin(), pasts_.end(), [&](const Past& p) { return p.value == id; });
+      if (past == pasts_.end()) {
+        map_[size_t(id.index)] = to_.add_input(value.name, value.type);
+        continue;
+      }
+      const Shape& shape = value.type.shape;
+      past->cache = to_.add_input(value.name, {options_.dtype, {batch_, options_.positions, shape[1] * shape[3]}});
+    }
+    lengths_ = to_.add_input(caches::kLengths, {DType::i64, {batch_}});
+    counts_ = to_.add_input(caches::kCounts, {DType::i64, {batch_}});
+    // S as a number: a constant of each plan.
+    rows_count_ = add(ops::ShapeOf{.start = 1, .end = 2}, {map_[size_t(tokens_.index)]}, "new_positions");
+    total_ = add(ops::Pointwise{of_two(Scalar::add)}, {lengths_, rows_count_}, "all_positions");
+    if (!positions_.valid()) return;
+    const auto number = [&](int64_t n) { return to_.add_constant("number", Tensor::of<int64_t>({}, {n})); };
+    const ValueId range =
+        add(ops::Range{}, {number(0), add(ops::Reshape{Shape{}}, {rows_count_}, "new_positions"), number(1)}, "range");
+    map_[size_t(positions_.index)] = add(ops::Pointwise{of_two(Scalar::add)},
+                                         {add(ops::Reshape{{batch_, 1}}, {lengths_}, "first_positions"),
+                                          add(ops::Reshape{{1, queries_}}, {range}, "range")},
+                                         "position_ids");
+  }
+
+  ValueId appended(size_t which, std::string_view name) {
+    Past& past = pasts_[which];
+    if (past.appended.valid()) return past.appended;
+    const Shape& shape = to_.type(mapped(fresh_of(which))).shape;
+    const ValueId rows = add(ops::Reshape{{shape[0], shape[1], shape[2] * shape[3]}}, {mapped(fresh_of(which))}, name);
+    return past.appended = add(ops::Append{}, {past.cache, cast(rows, options_.dtype), lengths_}, past.output);
+  }
+
+  void write_attention(const Cached& cached) {
+    const Node& node = from_.node(cached.node);
+    ops::Attention op = node.op.get<ops::Attention>();
+    op.right = 0, op.from_end = true, op.zero_nan = false;  // each token sees itself at least
+    const ValueId q = mapped(node.inputs[0]);
+    const DType dtype = to_.type(q).dtype;
+    const ValueId k = cast(appended(cached.keys, node.name), dtype),
+                  v = cast(appended(cached.values, node.name), dtype);
+    map_[size_t(node.outputs[0].index)] =
+        to_.add(op, {q, k, v, {}, total_}, node.name, {from_.value(node.outputs[0]).name})[0];
+  }
+
+  // The last row that counts, of [B,S,K] as [B,K]: any where none does. For a count below 0 the index is beyond any
+  // tensor.
+  ValueId last_row(ValueId x) {
+    Program program;
+    program.inputs = 1;
+    const auto number = [&](int64_t n) {
+      Step step{Scalar::constant, DType::i64};
+      step.integer = n;
+      return program.push(step);
+    };
+    const int before = program.push({Scalar::sub, DType::i64, {0, number(1), -1}}), zero = number(0);
+    const int last = program.push({Scalar::max, DType::i64, {before, zero, -1}}),
+              none = program.push({Scalar::less, DType::boolean, {0, zero, -1}}), far = number(int64_t(1) << 40);
+    program.push({Scalar::where, DType::i64, {none, far, last}});
+    const ValueId index = add(ops::Reshape{{batch_, 1}}, {add(ops::Pointwise{program}, {counts_}, "last")}, "last");
+    ops::Gather gather;
+    gather.kind = ops::GatherKind::nd;
+    gather.batch_dims = 1;
+    return add(gather, {x, index}, "last_row");
+  }
+
+  // Logits of the last row alone. Where a product with weights makes them, of that row alone, too.
+  ValueId last_logits(ValueId logits) {
+    const Node* node = from_.producer(logits);
+    const auto* product = node ? node->op.get_if<ops::MatMul>() : nullptr;
+    bool by_rows = product && !product->transpose_a && from_.type(node->inputs[0]).rank() == 3 &&
+                   from_.type(node->inputs[1]).rank() == 2 && from_.value(logits).users.empty();
+    for (size_t i = 2; by_rows && i < node->inputs.size(); ++i) by_rows = from_.type(node->inputs[i]).rank() <= 1;
+    if (!by_rows) return last_row(mapped(logits));
+    std::vector<ValueId> inputs;
+    for (const ValueId id : node->inputs) inputs.push_back(mapped(id));
+    inputs[0] = last_row(inputs[0]);
+    return add(node->op, inputs, node->name);
+  }
+
+  void write() {
+    write_inputs();
+    for (int32_t n = 0; n < from_.node_count(); ++n) {
+      if (!needed_[size_t(n)]) continue;
+      if (const Cached* cached = cached_at(n)) {
+        write_attention(*cached);
+        continue;
+      }
+      const Node& node = from_.node({n});
+      std::vector<ValueId> inputs;
+      for (const ValueId id : node.inputs) inputs.push_back(mapped(id));
+      std::vector<std::string> names;
+      for (const ValueId output : node.outputs) names.push_back(from_.value(output).name);
+      const auto made = to_.add(node.op, inputs, node.name, names);
+      for (size_t o = 0; o < made.size(); ++o) map_[size_t(node.outputs[o].index)] = made[o];
+    }
+    bool logits = false;
+    for (const GraphOutput& output : from_.outputs()) {
+      if (is_present(output)) continue;
+      const TensorType& type = from_.type(output.value);
+      if (output.name != caches::kLogits) {
+        to_.add_output(output.name, mapped(output.value));
+        continue;
+      }
+      if (type.rank() != 3 || type.shape[0] != batch_ || type.shape[1] != queries_ || !is_float(type.dtype))
+        refuse("'", output.name, "' is ", type, ", not [batch,sequence,tokens]");
+      const ValueId last = last_logits(output.value);
+      to_.add_output(output.name, last);
+      to_.add_output(caches::kNext, add(ops::ArgReduce{.axis = 1}, {last}, caches::kNext));
+      logits = true;
+    }
+    if (!logits) refuse("it has no output '", caches::kLogits, "'", kHow);
+    to_.add_output(caches::kNextLengths,
+                   add(ops::Pointwise{of_two(Scalar::add)}, {lengths_, counts_}, caches::kNextLengths));
+    for (const Past& past : pasts_) to_.add_output(past.output, past.appended);
+    to_.compact();
+  }
+};
+
+}  // namespace
+
+Graph keep_caches(const Graph& graph, const CacheOptions& options, const PassOptions& passes) {
+  if (options.positions < 1) fail(ErrorKind::usage, "a cache of ", options.positions, " positions");
+  const Pairs pairs = pairs_of(graph, options);
+  const Graph ready = prepared(graph, pairs, passes);
+  return Keeper(ready, pairs, options).run();
+}
+
+}  // namespace temper
