@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/python.h"
 
+#include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -71,6 +72,9 @@ void add_source_options(Command& verb, PythonFlags& flags) {
                   "IMAGENET1K_V1 of torchvision, 'pretrained' of timm, 'imagenet' of Keras; by default the weights are "
                   "random and nothing is downloaded")
       .type_name("FILE|NAME");
+  verb.add_flag("--past", flags.flag,
+                "language models of transformers: take past keys and values and give them back, which build --cache "
+                "makes caches of");
   verb.add_flag("--half", flags.flag, "PyTorch modules: convert weights, inputs and outputs to fp16");
   verb.add_option("--temper", flags.word, "program of Temper that the check runs; by default this one")
       .type_name("PROGRAM");
@@ -134,6 +138,54 @@ void run_python(const std::string& python, const std::vector<std::string>& words
          "' cannot be started; --python names a Python, like --python venv/bin/python");
   if (code == int(ErrorKind::unsupported)) fail(ErrorKind::unsupported, "'", python, "' has no module of Temper");
   if (code != 0) fail(ErrorKind::machine, "'", python, "' failed");
+}
+
+PythonTalk::PythonTalk(const std::string& python, const std::vector<std::string>& words) {
+  std::vector<std::string> command = {python, "-c", kStart, module_beside(program())};
+  command.insert(command.end(), words.begin(), words.end());
+  std::vector<char*> argv;
+  argv.reserve(command.size() + 1);
+  for (std::string& word : command) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  int there[2], back[2];
+  if (pipe2(there, O_CLOEXEC) != 0) fail(ErrorKind::machine, "no pipe to a Python can be made: ", std::strerror(errno));
+  if (pipe2(back, O_CLOEXEC) != 0) {
+    close(there[0]), close(there[1]);
+    fail(ErrorKind::machine, "no pipe to a Python can be made: ", std::strerror(errno));
+  }
+  child_ = fork();
+  if (child_ == 0) {
+    dup2(there[0], STDIN_FILENO);
+    dup2(back[1], STDOUT_FILENO);
+    const int nowhere = open("/dev/null", O_WRONLY);  // what it lacks is an answer, too
+    if (nowhere >= 0) dup2(nowhere, STDERR_FILENO);
+    execvp(argv[0], argv.data());
+    _exit(127);
+  }
+  close(there[0]), close(back[1]);
+  to_ = fdopen(there[1], "w"), from_ = fdopen(back[0], "r");
+  if (child_ < 0) fail(ErrorKind::machine, "no process can be started: ", std::strerror(errno));
+}
+
+PythonTalk::~PythonTalk() {
+  if (to_) std::fclose(to_);
+  if (from_) std::fclose(from_);
+  int status = 0;
+  while (child_ > 0 && waitpid(child_, &status, 0) < 0 && errno == EINTR) {}
+}
+
+std::optional<std::string> PythonTalk::line() {
+  std::string text;
+  for (int c; (c = std::fgetc(from_)) != EOF;) {
+    if (c == '\n') return text;
+    text += char(c);
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> PythonTalk::ask(const std::string& line) {
+  if (std::fputs((line + "\n").c_str(), to_) < 0 || std::fflush(to_) != 0) return std::nullopt;
+  return this->line();
 }
 
 std::vector<std::string> usual_pythons() {

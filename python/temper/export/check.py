@@ -160,7 +160,9 @@ def check(path, source, seed, rtol, atol, program=None, say=print):
     temper = temper_for(path, outputs, program)
     engines = [runtime] + ([temper] if temper else [])
     symbols = {s: p.shape[a] for p in source.inputs for a, s in p.symbols.items()}
-    variants = [None] + ([{s: size + (1 if s in ("batch", "sequence") else 32) for s, size in symbols.items()}] if symbols else [])
+    larger = {s: size + (1 if s in ("batch", "sequence", "past") else 32) for s, size in symbols.items()}
+    larger |= {s: sum(larger[part] for part in s.split(" + ")) for s in larger if " + " in s}
+    variants = [None] + ([larger] if symbols else [])
     report = Report(True, source.framework, source.description, [e.name for e in engines], [], [], [], rtol, atol)
     if not temper:
         say("warning: neither Temper's native module nor its program is there: only ONNX Runtime is compared")

@@ -65,6 +65,7 @@ def add_source_options(parser):
                         "'pretrained' of timm, 'imagenet' of Keras. Without: random ones, nothing is downloaded")
     parser.add_argument("--seed", type=whole(0), default=0, metavar="N", help="seed of random weights and of the inputs of the check (0)")
     parser.add_argument("--half", action="store_true", help="PyTorch modules: weights, inputs and outputs in fp16")
+    parser.add_argument("--past", action="store_true", help="language models of transformers: with past keys and values as inputs and outputs, from which `temper build --cache` makes caches")
     parser.add_argument("--rtol", type=tolerance, help="relative tolerance of the check (1e-3; with --half 1e-2)")
     parser.add_argument("--atol", type=tolerance, help="absolute tolerance of the check (1e-4; with --half 1e-2)")
     parser.add_argument("--temper", metavar="PROGRAM", help="check with this program of Temper instead of the Python module")
@@ -95,7 +96,7 @@ def parser():
 
 
 def options_of(args):
-    return Options(args.batch, args.dynamic, tuple(args.shape), args.weights, args.seed, args.half, getattr(args, "opset", None), getattr(args, "exporter", "auto"))
+    return Options(args.batch, args.dynamic, tuple(args.shape), args.weights, args.seed, args.half, getattr(args, "opset", None), getattr(args, "exporter", "auto"), args.past)
 
 
 def load(args):

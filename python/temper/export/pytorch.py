@@ -81,6 +81,7 @@ class PyTorchSource(Source):
         torch = need(PIP, "torch")
         self.torch, self.module, self.inputs, self.description = torch, module, inputs, description
         self.kind, self.keywords, self.program = kind, keywords, program
+        self.named = None  # so many parameters have names, and the others are *arguments
         self.framework = f"PyTorch {torch.__version__}"
         if options.half:
             if kind != "module":
@@ -152,7 +153,11 @@ class PyTorchSource(Source):
             return written_opset(path)
         args, keywords = ((), {p.name: t for p, t in zip(self.inputs, tensors)}) if self.keywords else (tuple(tensors), None)
         if any(p.symbols for p in self.inputs):
-            kwargs["dynamic_shapes"] = {p.name: p.symbols for p in self.inputs} if self.keywords else tuple(p.symbols for p in self.inputs)
+            each = [p.symbols for p in self.inputs]
+            if self.keywords:
+                kwargs["dynamic_shapes"] = {p.name: p.symbols for p in self.inputs}
+            else:  # those of *arguments are a tuple of their own
+                kwargs["dynamic_shapes"] = tuple(each) if self.named is None else (*each[: self.named], tuple(each[self.named :]))
         self.torch.onnx.export(self.module, args, str(path), kwargs=keywords, **kwargs)
         return written_opset(path)
 
@@ -352,6 +357,8 @@ def from_hf(folder, options):
     except Exception as error:
         raise ExportError(BAD_FILE, f"transformers could not load '{folder}': {first_line(error)}") from error
     accepted = list(inspect.signature(module.forward).parameters)
+    if options.past:
+        return from_hf_with_past(module, config, accepted, path, options, not held)
     batch, vocabulary = options.batch or 1, getattr(config, "vocab_size", None)
     text = "input_ids" in accepted and vocabulary is not None
     known = []
@@ -370,6 +377,56 @@ def from_hf(folder, options):
     if not known:
         raise ExportError(NOT_SUPPORTED, f"{type(module).__name__} takes {', '.join(accepted[:4])}; text (input_ids) and pictures (pixel_values) are known. A FILE.py:CALLABLE that returns the module and its example inputs works")
     return finish(module, known, options, f"transformers {type(module).__name__} of {path.name}", None, keywords=True, text=text, random=not held)
+
+
+def from_hf_with_past(module, config, accepted, path, options, random):
+    """A language model that reads past keys and values and gives them back, longer: what a cache is made of."""
+    torch = need(PIP, "torch")
+    from transformers.cache_utils import DynamicCache, DynamicLayer
+
+    name = type(module).__name__
+    missing = [n for n in ("input_ids", "attention_mask", "position_ids", "past_key_values") if n not in accepted]
+    if missing:
+        raise ExportError(NOT_SUPPORTED, f"--past: {name} takes no {', '.join(missing)}")
+    module.eval()
+    with torch.no_grad():
+        made = module(input_ids=torch.zeros(1, 1, dtype=torch.int64), use_cache=True, past_key_values=DynamicCache())
+    layers = getattr(getattr(made, "past_key_values", None), "layers", None)
+    if not hasattr(made, "logits") or not layers or any(type(layer) is not DynamicLayer for layer in layers):
+        raise ExportError(NOT_SUPPORTED, f"--past: {name} gives no logits, or keeps other things than all keys and values of the past")
+    sizes = [(tuple(layer.keys.shape), tuple(layer.values.shape)) for layer in layers]
+
+    class WithPast(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.model = module
+
+        def forward(self, input_ids, attention_mask, position_ids, *past):
+            cache = DynamicCache()
+            for keys, values in zip(past[0::2], past[1::2]):
+                layer = DynamicLayer()
+                layer.lazy_initialization(keys, values)
+                layer.keys, layer.values = keys, values
+                cache.layers.append(layer)
+            answer = self.model(input_ids=input_ids, attention_mask=attention_mask, position_ids=position_ids, past_key_values=cache, use_cache=True)
+            outputs = {"logits": answer.logits}
+            for index, layer in enumerate(answer.past_key_values.layers):
+                outputs[f"present.{index}.key"], outputs[f"present.{index}.value"] = layer.keys, layer.values
+            return outputs
+
+    batch, length, before = options.batch or 1, 3, 4
+    vocabulary = getattr(config, "vocab_size", None) or made.logits.shape[-1]
+    known = [("input_ids", (batch, length), np.int64, vocabulary), ("attention_mask", (batch, before + length), np.int64, 2),
+             ("position_ids", (batch, length), np.int64, getattr(config, "max_position_embeddings", None) or 16)]
+    for index, pair in enumerate(sizes):
+        known += [(f"past_key_values.{index}.{what}", (batch, shape[1], before, shape[3]), np.float32, 2) for what, shape in zip(("key", "value"), pair)]
+    if options.shapes or options.dynamic:
+        raise ExportError(USAGE, "--past opens the axes of batch, sequence and past itself: leave --shape and --dynamic out")
+    source = finish(WithPast(), known, options, f"transformers {name} of {path.name}, with past keys and values", None, random=random)
+    source.named = 3
+    for port in source.inputs:
+        port.symbols = {0: "batch", 2: "past"} if port.name.startswith("past") else {0: "batch", 1: "past + sequence" if port.name == "attention_mask" else "sequence"}
+    return source
 
 
 def array_of(value, where):

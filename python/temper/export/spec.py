@@ -29,6 +29,7 @@ class Options:
     half: bool = False
     opset: int | None = None
     exporter: str = "auto"
+    past: bool = False
 
 
 ALWAYS = {"numpy": "numpy", "onnx": "onnx", "onnxruntime": "onnxruntime"}
