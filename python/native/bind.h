@@ -14,6 +14,7 @@ void bind_calibrate(nanobind::module_& module);
 void bind_device_array(nanobind::module_& module);
 void bind_engine(nanobind::module_& module);
 void bind_evaluate(nanobind::module_& module);
+void bind_generate(nanobind::module_& module);
 void bind_graph(nanobind::module_& module);
 void bind_log(nanobind::module_& module);
 void bind_nvinfer(nanobind::module_& module);

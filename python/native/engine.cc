@@ -135,6 +135,7 @@ BuildOptions options_of(nb::dict options) {
   read("workspace", build.workspace);
   read("memory_limit", build.memory_limit);
   read("time_limit", build.time_limit);
+  read("cache", build.cache);
   read("measure", build.measure);
   read("segments", build.segments);
   read("buckets", build.buckets);

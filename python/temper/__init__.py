@@ -36,6 +36,7 @@ try:
     from ._data import Data
     from ._build import LayerDecision, MixedPrecision, Timings, build
     from ._bench import BenchResult, Comparison, bench, compare, load_results, save_results
+    from ._generate import Generation, Token, generate
     from ._evaluate import Evaluation, McNemar, OutputDifference, Share, evaluate
     from ._study import StudiedPrecision, Study, study
     from ._log import set_log_callback
@@ -74,6 +75,7 @@ __all__ = [
     "FileError",
     "Finding",
     "Gate",
+    "Generation",
     "GatedRun",
     "Graph",
     "LayerDecision",
@@ -97,6 +99,7 @@ __all__ = [
     "Study",
     "TensorRange",
     "Timings",
+    "Token",
     "UnsupportedError",
     "UsageError",
     "__version__",
@@ -109,6 +112,7 @@ __all__ = [
     "explain",
     "frame",
     "gate",
+    "generate",
     "load",
     "load_results",
     "profile",

@@ -13,7 +13,7 @@ from ._calibrate import Ranges, _calibrated
 from ._data import DataSource, data_of
 from ._engine import Engine, _cuda_folders
 from ._check import flag, names, number, text, whole
-from ._error import ArgumentTypeError, Error, must_exist
+from ._error import ArgumentTypeError, Error, UnsupportedError, must_exist
 from ._model import Model, model_of
 from ._progress import Progress, shows_progress
 from ._show import rows_of, table
@@ -152,6 +152,7 @@ def build_options(
     cuda_context: int = 0,
     preprocess: str | os.PathLike[str] | None = None,
     input_pictures: bool | Iterable[str] = False,
+    cache: int | None = None,
 ) -> dict[str, Any]:
     """What the native module takes of :func:`build`'s arguments. ``source``: what it takes as the model."""
     if isinstance(time_limit, (int, float)) and not time_limit > 0:
@@ -165,6 +166,7 @@ def build_options(
         "timing_cache": timing_cache_of(timing_cache) if measure else "",
         "workspace": -1 if workspace is None else whole("workspace", workspace, 0),
         "memory_limit": -1 if memory_limit is None else whole("memory_limit", memory_limit, 0),
+        "cache": 0 if cache is None else whole("cache", cache, 1),
         "time_limit": number("time_limit", time_limit),
         "keep_first": flag("keep_first", keep_first),
         "keep_last": flag("keep_last", keep_last),
@@ -229,6 +231,7 @@ def build(
     cuda_context: int = 0,
     preprocess: str | os.PathLike[str] | None = None,
     input_pictures: bool | Iterable[str] = False,
+    cache: int | None = None,
     max_drop: float | None = None,
     data: DataSource | None = None,
     metric: str | None = None,
@@ -291,6 +294,9 @@ def build(
     input_pictures
         Whether the engine takes pictures as they are, u8 of [batch, height, width, channels], where the model takes floats, or the
         names of the inputs that do. Scale, mean, std and layout are steps of the engine then. ``shapes`` stay those of the model.
+    cache
+        Of a model that reads past keys and values: so many positions of them are kept for the next token, in place, and
+        ``shapes`` are those of ``input_ids``; :func:`generate` runs it.
     max_drop
         For ``"int8"``, ``"fp16"``, ``"bf16"`` and INT8 with 16 bits: the loss that is allowed on ``data``, as a share (0.005 is
         0.5 %). The layers that lose most stay in FP32 (of INT8 in 16 bits, if that is enough) until the loss is within it. What was found is
@@ -324,6 +330,8 @@ def build(
         raise Error("data and max_drop go together; to calibrate alone: calibration=batches, or temper.calibrate")
     if max_drop is None and (metric is not None or raise_to or samples is not None or output_name):
         raise Error("metric, raise_to, samples and output_name belong to max_drop")
+    if max_drop is not None and cache is not None:
+        raise UnsupportedError("max_drop together with cache: answers of a model with caches depend on a prompt", "unsupported")
     if max_drop is not None and not 0 <= number("max_drop", max_drop) <= 1:
         raise Error(f"max_drop is {max_drop}; it must be a share from 0 to 1, like 0.005 for 0.5 %")
     if _is_data(calibration):
@@ -333,7 +341,7 @@ def build(
         calibration = _calibrated(source, calibration, method, seed, {"threads": threads, "disable": passes, **placement}, progress)
     options = build_options(
         source, precision=precision, shapes=shapes, profiles=profiles, calibration=calibration, device=device, threads=threads, timing_cache=timing_cache,
-        workspace=workspace, memory_limit=memory_limit, time_limit=time_limit, disable=passes, quick=quick, measure=measure, cuda_path=cuda_path, cuda_context=cuda_context, preprocess=preprocess, input_pictures=input_pictures, **placement)  # fmt: skip
+        workspace=workspace, memory_limit=memory_limit, time_limit=time_limit, disable=passes, quick=quick, measure=measure, cuda_path=cuda_path, cuda_context=cuda_context, preprocess=preprocess, input_pictures=input_pictures, cache=cache, **placement)  # fmt: skip
     if max_drop is None or data is None:
         return Engine(_temper.build(source, options, progress))
     budget = {"max_drop": float(max_drop), "metric": metric, "raise_to": raise_to, "output": output_name, "method": method}

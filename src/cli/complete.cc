@@ -194,6 +194,7 @@ constexpr Values kValues[] = {
     {"", "--source", nullptr, "*"},
     {"", "--weights", nullptr, "*"},
     {"", "--python", nullptr, "*"},
+    {"", "--tokenizer", nullptr, ".json"},
     {"", "--trtexec", nullptr, "*"},
     {"", "--temper", nullptr, "*"},
     {"", "--cuda-path", nullptr, "/"},

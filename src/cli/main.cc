@@ -62,6 +62,8 @@ constexpr Verb verbs[] = {
      "temper build resnet50.onnx -o resnet50.plan --shapes image=1x3x224x224", add_build},
     {"run", "run a model on real inputs; print the best classes or save the outputs", kPlans,
      "temper run resnet50.plan --input photo.jpg --top 5", add_run, "a check failed", true},
+    {"generate", "go on from a prompt with a language model, token by token", kPlans,
+     "temper generate gpt2.plan --prompt-ids 7454,2402,257,640", add_generate, "a check failed", true},
     {"profile", "time a plan step by step, and show how far each step is from the machine's limits", kPlans,
      "temper profile resnet50.plan --top 10", add_profile, "a check failed", true},
     {"explain", "explain why a plan or a TensorRT engine is as fast as it is, and what to change", kPlans,

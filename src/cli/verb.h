@@ -33,6 +33,7 @@ void add_evaluate(Command& verb, Context& context);
 void add_explain(Command& verb, Context& context);
 void add_export(Command& verb, Context& context);
 void add_gate(Command& verb, Context& context);
+void add_generate(Command& verb, Context& context);
 void add_import(Command& verb, Context& context);
 void add_inspect(Command& verb, Context& context);
 void add_profile(Command& verb, Context& context);

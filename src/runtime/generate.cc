@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/generate.h"
+
+#include <algorithm>
+#include <set>
+
+#include "graph/caches.h"
+
+namespace temper {
+
+namespace {
+
+std::vector<std::string> names_of(const std::vector<PortInfo>& ports) {
+  std::vector<std::string> names;
+  for (const PortInfo& port : ports) names.push_back(port.name);
+  return names;
+}
+
+double ms_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+}
+
+}  // namespace
+
+TokenReader::TokenReader(std::shared_ptr<const Engine> engine) : engine_(std::move(engine)) {
+  const auto pairs = caches::pairs_by_name(names_of(engine_->inputs()), names_of(engine_->outputs()));
+  const auto find = [&](const std::vector<PortInfo>& ports, std::string_view name) {
+    for (size_t i = 0; i < ports.size(); ++i)
+      if (ports[i].name == name) return i;
+    fail(ErrorKind::usage, "the model does not generate: it has no ", &ports == &engine_->inputs() ? "input" : "output",
+         " '", name, "'; build it with --cache POSITIONS");
+  };
+  lengths_at_ = find(engine_->inputs(), caches::kLengths), counts_at_ = find(engine_->inputs(), caches::kCounts);
+  tokens_at_ = find(engine_->inputs(), caches::kTokens);
+  logits_at_ = find(engine_->outputs(), caches::kLogits), next_at_ = find(engine_->outputs(), caches::kNext);
+  std::vector<StateBinding> states;
+  for (const auto& [input, output] : pairs) states.push_back({input, output});
+  if (engine_->inputs().size() != pairs.size() + 3)
+    for (const PortInfo& port : engine_->inputs())
+      if (port.name != caches::kLengths && port.name != caches::kCounts && port.name != caches::kTokens &&
+          std::none_of(pairs.begin(), pairs.end(), [&](const auto& pair) { return pair.first == port.name; }))
+        fail(ErrorKind::unsupported, "nobody knows what to give for the input '", port.name, "' ", port.type);
+  std::set<int64_t> sizes;
+  for (const auto& plan : engine_->plans()) {
+    const Dims dims = plan->inputs[tokens_at_].type.dims();
+    if (!batch_) batch_ = dims.at(0);
+    if (dims.at(0) == batch_) sizes.insert(dims.at(1));
+    vocabulary_ = plan->outputs[logits_at_].type.dims().at(1);
+    const size_t cache = find(engine_->inputs(), pairs.empty() ? "past_key_values" : pairs[0].first);
+    positions_ = plan->inputs[cache].type.dims().at(1);
+  }
+  if (sizes.empty()) fail(ErrorKind::usage, "the engine has no plans: build it with --cache POSITIONS");
+  sizes_.assign(sizes.begin(), sizes.end());
+  if (sizes_[0] != 1) fail(ErrorKind::usage, "the engine has no plan for one token; it has one for ", sizes_[0]);
+  session_ = std::make_unique<Session>(engine_);
+  session_->keep_state(states);
+  made_.resize(engine_->outputs().size());
+  reset();
+}
+
+void TokenReader::reset() {
+  // What the caches hold is beyond the lengths, and written over.
+  lengths_.assign(size_t(batch_), 0);
+  next_.assign(size_t(batch_), 0);
+  logits_.assign(size_t(batch_ * vocabulary_), 0);
+}
+
+int64_t TokenReader::room() const { return positions_ - *std::max_element(lengths_.begin(), lengths_.end()); }
+
+std::unique_ptr<TokenReader> TokenReader::fork() {
+  auto other = std::make_unique<TokenReader>(engine_);
+  other->session_ = session_->fork();
+  other->lengths_ = lengths_, other->next_ = next_, other->logits_ = logits_;
+  return other;
+}
+
+std::span<const float> TokenReader::logits(int64_t row) const {
+  if (row < 0 || row >= batch_) fail(ErrorKind::usage, "there is no row ", row, " in a batch of ", batch_);
+  return std::span(logits_).subspan(size_t(row * vocabulary_), size_t(vocabulary_));
+}
+
+// For `left` tokens of the row that has the most left: a plan for some more is better than several.
+int64_t TokenReader::size_for(int64_t left) const {
+  int64_t below = 1, above = 0;
+  for (const int64_t size : sizes_) {
+    if (size <= left) below = size;
+    else if (!above) above = size;
+  }
+  return above && above <= 2 * left && below < left ? above : below;
+}
+
+void TokenReader::read(const std::vector<std::vector<int64_t>>& tokens, bool wants_logits) {
+  if (int64_t(tokens.size()) != batch_)
+    fail(ErrorKind::usage, "there are ", tokens.size(), " rows of tokens; the engine has a batch of ", batch_);
+  size_t most = 0;
+  for (size_t row = 0; row < tokens.size(); ++row) {
+    for (const int64_t token : tokens[row])
+      if (token < 0 || token >= vocabulary_)
+        fail(ErrorKind::usage, "the token ", token, " is outside of the vocabulary of ", vocabulary_);
+    if (int64_t(tokens[row].size()) > positions_ - lengths_[row])
+      fail(ErrorKind::usage, "row ", row, " holds ", lengths_[row], " of ", positions_, " positions, and ",
+           tokens[row].size(), " tokens more do not fit; build with a larger --cache, or give less");
+    most = std::max(most, tokens[row].size());
+  }
+  // Those that are read only count when all are: where a run fails, what it wrote is beyond the lengths.
+  std::vector<int64_t> lengths = lengths_, counts(tokens.size());
+  std::vector<size_t> from(tokens.size(), 0);
+  for (;;) {
+    int64_t left = 0, longest = 0;
+    for (size_t row = 0; row < tokens.size(); ++row) {
+      left = std::max(left, int64_t(tokens[row].size() - from[row]));
+      longest = std::max(longest, lengths[row]);
+    }
+    if (left == 0) break;
+    int64_t size = size_for(left);
+    if (longest + size > positions_) size = 1;  // those that do not count must have places, too
+    // The longest row may have none at all; then those that read write one place before their end.
+    for (size_t row = 0; row < tokens.size(); ++row)
+      counts[row] = std::min(size, int64_t(tokens[row].size() - from[row]));
+    run(tokens, from, size, lengths, counts, wants_logits);
+    for (size_t row = 0; row < tokens.size(); ++row) {
+      from[row] += size_t(counts[row]);
+      lengths[row] += counts[row];
+    }
+  }
+  lengths_ = lengths;
+}
+
+void TokenReader::run(const std::vector<std::vector<int64_t>>& tokens, const std::vector<size_t>& from, int64_t size,
+                      const std::vector<int64_t>& lengths, const std::vector<int64_t>& counts, bool wants_logits) {
+  std::vector<int64_t> ids(size_t(batch_ * size), 0), places = lengths;
+  for (size_t row = 0; row < tokens.size(); ++row) {
+    std::copy_n(tokens[row].begin() + ptrdiff_t(from[row]), counts[row], ids.begin() + ptrdiff_t(int64_t(row) * size));
+  }
+  std::vector<Dims> shapes;
+  std::vector<char> given;
+  const Plan& first = *engine_->plans().at(0);
+  for (size_t i = 0; i < engine_->inputs().size(); ++i) {
+    shapes.push_back(i == tokens_at_ ? Dims{batch_, size} : first.inputs[i].type.dims());
+    given.push_back(i == tokens_at_ || i == lengths_at_ || i == counts_at_);
+  }
+  session_->add_state_shapes(given, shapes);
+  const std::vector<TensorType> types = session_->prepare(shapes);
+  std::vector<const void*> in(shapes.size(), nullptr);
+  in[tokens_at_] = ids.data(), in[lengths_at_] = places.data(), in[counts_at_] = counts.data();
+  std::vector<void*> out(types.size(), nullptr);
+  const bool device = engine_->device().gpu != nullptr;
+  for (size_t o = 0; o < types.size(); ++o) {
+    const auto& states = session_->states();
+    if (std::any_of(states.begin(), states.end(), [&](const State& state) { return state.output == o; })) continue;
+    if (device && (o == logits_at_ ? !wants_logits : o != next_at_)) continue;
+    if (!made_[o].defined() || made_[o].type() != types[o]) made_[o] = Tensor(types[o].dtype, types[o].dims());
+    out[o] = made_[o].raw_mutable();
+  }
+  session_->run_prepared(in, out);
+  const int64_t* next = made_[next_at_].data<int64_t>();
+  const bool logits = out[logits_at_] != nullptr && wants_logits;
+  const Tensor values = logits ? made_[logits_at_].converted(DType::f32) : Tensor();
+  for (int64_t row = 0; row < batch_; ++row) {
+    if (counts[size_t(row)] == 0) continue;
+    next_[size_t(row)] = next[row];
+    if (logits)
+      std::copy_n(values.data<float>() + row * vocabulary_, vocabulary_,
+                  logits_.begin() + ptrdiff_t(row * vocabulary_));
+  }
+}
+
+Generator::Generator(TokenReader& reader, std::vector<std::vector<int64_t>> prompts, const GenerateOptions& options)
+    : reader_(reader), rows_(std::move(prompts)), options_(options) {
+  const auto start = std::chrono::steady_clock::now();
+  if (options.most < 1) fail(ErrorKind::usage, options.most, " tokens are asked for");
+  for (const int64_t token : options.end_with)
+    if (token < 0 || token >= reader.vocabulary())
+      fail(ErrorKind::usage, "the token ", token, " to end with is outside of the vocabulary of ", reader.vocabulary());
+  for (size_t row = 0; row < rows_.size(); ++row) {
+    if (rows_[row].empty()) fail(ErrorKind::usage, "the prompt ", row, " is empty: it needs a token at least");
+    samplers_.emplace_back(options.sample, int64_t(row));
+  }
+  reader.read(rows_, !is_greedy());
+  ended_.resize(rows_.size());
+  each_.resize(rows_.size());
+  first_ms_ = ms_since(start);
+}
+
+std::vector<int64_t> Generator::next() {
+  const auto start = std::chrono::steady_clock::now();
+  if (std::none_of(ended_.begin(), ended_.end(), [](const std::string& why) { return why.empty(); })) return {};
+  if (!last_.empty()) {
+    std::vector<std::vector<int64_t>> tokens(rows_.size());
+    for (size_t row = 0; row < rows_.size(); ++row)
+      if (ended_[row].empty()) tokens[row] = {last_[row]};
+    reader_.read(tokens, !is_greedy());
+  }
+  std::vector<int64_t> chosen(rows_.size(), -1);
+  for (size_t row = 0; row < rows_.size(); ++row) {
+    if (!ended_[row].empty()) continue;
+    chosen[row] =
+        is_greedy() ? reader_.next(int64_t(row)) : samplers_[row].choose(reader_.logits(int64_t(row)), rows_[row]);
+    rows_[row].push_back(chosen[row]);
+    ++given_;
+    if (std::find(options_.end_with.begin(), options_.end_with.end(), chosen[row]) != options_.end_with.end())
+      ended_[row] = "end";
+    else if (++each_[row] == options_.most) ended_[row] = "most";
+    else if (reader_.length(int64_t(row)) == reader_.positions()) ended_[row] = "room";
+  }
+  last_ = chosen;
+  ++steps_;
+  (steps_ == 1 ? first_ms_ : rest_ms_) += ms_since(start);
+  return chosen;
+}
+
+}  // namespace temper

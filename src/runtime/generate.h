@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Generates tokens with a model that keeps its keys and values in caches (graph/caches.h): reads a prompt in pieces of
+// the sizes that the engine has plans for, then one token after the other.
+#pragma once
+#include <chrono>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "runtime/engine.h"
+#include "runtime/sample.h"
+
+namespace temper {
+
+// The rows of tokens of one engine's batch, of different lengths. It belongs to one thread. Where a call throws, the
+// rows are as they were before, and can be read on or reset.
+class TokenReader {
+ public:
+  // Throws Error{usage} for an engine without the inputs and outputs of graph/caches.h.
+  explicit TokenReader(std::shared_ptr<const Engine> engine);
+
+  int64_t batch() const { return batch_; }
+  int64_t positions() const { return positions_; }    // that the caches have
+  int64_t vocabulary() const { return vocabulary_; }  // tokens are 0 to vocabulary - 1
+  int64_t length(int64_t row) const { return lengths_.at(size_t(row)); }
+  int64_t room() const;  // of the longest row
+  void reset();          // all rows are empty
+  std::unique_ptr<TokenReader> fork();
+
+  // Reads `tokens`, by row, behind what was read before; a row without tokens stays as it is. With `wants_logits` false
+  // only next() can be asked for, and a GPU keeps the logits to itself.
+  // Throws Error{usage} for another number of rows, tokens outside of the vocabulary, and more than there is room for.
+  void read(const std::vector<std::vector<int64_t>>& tokens, bool wants_logits = true);
+  // Of the row's last token; what came of the last read() that gave the row tokens.
+  std::span<const float> logits(int64_t row) const;
+  int64_t next(int64_t row) const { return next_.at(size_t(row)); }  // that of the largest logit
+
+  Session& session() { return *session_; }
+
+ private:
+  std::shared_ptr<const Engine> engine_;
+  std::unique_ptr<Session> session_;
+  int64_t batch_ = 0, positions_ = 0, vocabulary_ = 0;
+  std::vector<int64_t> sizes_;  // numbers of tokens that there are plans for, rising
+  size_t tokens_at_ = 0, lengths_at_ = 0, counts_at_ = 0, logits_at_ = 0, next_at_ = 0;
+  std::vector<int64_t> lengths_, next_;
+  std::vector<float> logits_;
+  std::vector<Tensor> made_;  // outputs of one run, by port
+
+  int64_t size_for(int64_t left) const;
+  void run(const std::vector<std::vector<int64_t>>& tokens, const std::vector<size_t>& from, int64_t size,
+           const std::vector<int64_t>& lengths, const std::vector<int64_t>& counts, bool wants_logits);
+};
+
+struct GenerateOptions {
+  SampleOptions sample;
+  int64_t most = 128;             // tokens of a row
+  std::vector<int64_t> end_with;  // tokens behind which a row ends
+};
+
+// Rows of tokens that go on from prompts.
+class Generator {
+ public:
+  // Reads the prompts, behind what `reader` holds. Throws as TokenReader::read, and Error{usage} for an empty prompt
+  // and for tokens in `end_with` that are outside of the vocabulary.
+  Generator(TokenReader& reader, std::vector<std::vector<int64_t>> prompts, const GenerateOptions& options);
+
+  // The next token of each row, -1 of those that have ended; empty when all have: after `most` tokens, a token of
+  // end_with (which is given out), or where the caches are full.
+  std::vector<int64_t> next();
+  // Why a row has ended; "" while it has not: "end", "most", "room".
+  const std::string& why(int64_t row) const { return ended_.at(size_t(row)); }
+  void end(int64_t row, const std::string& why) { ended_.at(size_t(row)) = why; }
+
+  // Milliseconds: of reading the prompts and choosing the first tokens; of all calls of next() behind the first.
+  double first_ms() const { return first_ms_; }
+  double rest_ms() const { return rest_ms_; }
+  int64_t tokens() const { return given_; }  // of all rows
+  int64_t steps() const { return steps_; }   // calls of next() that gave tokens
+
+ private:
+  TokenReader& reader_;
+  std::vector<std::vector<int64_t>> rows_;
+  const GenerateOptions options_;
+  std::vector<Sampler> samplers_;
+  std::vector<std::string> ended_;
+  std::vector<int64_t> last_, each_;  // the token to read next, by row; tokens given
+  double first_ms_ = 0, rest_ms_ = 0;
+  int64_t given_ = 0, steps_ = 0;
+
+  bool is_greedy() const { return options_.sample.temperature == 0 && options_.sample.repetition_penalty == 1; }
+};
+
+}  // namespace temper

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// temper generate: prompts of ids and of text, with a Python that plays the tokenizer.
+#include "runtime/generate.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "../passes/tiny_gpt.h"
+#include "optimize/build_engine.h"
+#include "program.h"
+
+namespace temper {
+namespace {
+
+using testing::TinyGpt;
+
+// tiny.plan, with caches of 32 positions, and tokenizer.json beside it.
+std::shared_ptr<const Engine> write_plan(const std::string& folder, int64_t batch = 1) {
+  BuildOptions options;
+  options.measure = false;
+  options.threads = 1;
+  options.cache = 32;
+  options.shapes["input_ids"] = {{batch, 1}, {batch, 2}, {batch, 4}};
+  auto engine = build_engine(TinyGpt{}.graph(), {}, options);
+  save_engine(*engine, folder + "tiny.plan");
+  write_text(folder + "tokenizer.json", "{}");
+  return engine;
+}
+
+std::vector<int64_t> tokens_of(const std::shared_ptr<const Engine>& engine, std::vector<int64_t> prompt, int64_t most) {
+  TokenReader reader(engine);
+  GenerateOptions options;
+  options.most = most;
+  Generator generator(reader, {std::move(prompt)}, options);
+  std::vector<int64_t> tokens;
+  for (std::vector<int64_t> chosen; !(chosen = generator.next()).empty();) tokens.push_back(chosen[0]);
+  return tokens;
+}
+
+// Tokens are letters, from a on; k, of 10, ends a text.
+std::string with_tokenizer(const std::string& folder) {
+  write_text(folder + "m/temper/export/__init__.py", "");
+  write_text(folder + "m/temper/__init__.py", "");
+  write_text(folder + "m/temper/__main__.py", R"(
+import json, sys
+print(json.dumps({"ends": [10]}), flush=True)
+for line in sys.stdin:
+    asked = json.loads(line)
+    if "encode" in asked: print(json.dumps({"ids": [ord(c) - ord("a") for c in asked["encode"]]}), flush=True)
+    else: print(json.dumps({"text": "".join(chr(ord("a") + i) for i in asked["decode"])}), flush=True)
+)");
+  return "export PYTHONPATH='" + folder + "m';";
+}
+std::string letters(const std::vector<int64_t>& tokens) {
+  std::string text;
+  for (const int64_t token : tokens) text += char('a' + token);
+  return text;
+}
+
+TEST(GenerateVerb, GoesOnFromTokenIds) {
+  const std::string folder = test_folder();
+  const auto engine = write_plan(folder);
+  const auto want = tokens_of(engine, {3, 1, 4}, 7);
+  std::string line;
+  for (const int64_t token : want) line += concat(line.empty() ? "" : ",", token);
+  const Outcome shown = temper(folder, "generate tiny.plan --prompt-ids 3,1,4 --max-tokens 7");
+  EXPECT_EQ(shown.code, 0) << shown.err;
+  EXPECT_EQ(shown.out, line + "\n");
+  EXPECT_CONTAINS(shown.err, "7 tokens behind 3, the first after ");
+  EXPECT_CONTAINS(shown.err, "tokens/s");
+  const Outcome json = temper(folder, "generate tiny.plan --prompt-ids 3,1,4 --max-tokens 7 --json");
+  const auto read = nlohmann::json::parse(json.out);
+  EXPECT_EQ(read["rows"][0]["ids"], nlohmann::json(want));
+  EXPECT_EQ(read["rows"][0]["why"], "most");
+  EXPECT_GT(read["tokens_per_s"], 0);
+}
+
+TEST(GenerateVerb, TakesSeveralPromptsAsABatch) {
+  const std::string folder = test_folder();
+  const auto engine = write_plan(folder);
+  std::filesystem::remove(folder + "tiny.plan");
+  write_plan(folder, 2);
+  const Outcome json = temper(folder, "generate tiny.plan --prompt-ids 3,1,4 --prompt-ids 9 --max-tokens 5 --json");
+  ASSERT_EQ(json.code, 0) << json.err;
+  const auto read = nlohmann::json::parse(json.out);
+  EXPECT_EQ(read["rows"][0]["ids"], nlohmann::json(tokens_of(engine, {3, 1, 4}, 5)));
+  EXPECT_EQ(read["rows"][1]["ids"], nlohmann::json(tokens_of(engine, {9}, 5)));
+}
+
+TEST(GenerateVerb, ShowsTextUpToAStop) {
+  const std::string folder = test_folder();
+  const auto engine = write_plan(folder);
+  const std::string before = with_tokenizer(folder), python = " --python '" TEMPER_PYTHON "'";
+  const std::string text = letters(tokens_of(engine, {3, 1, 4}, 9));
+  const Outcome whole =
+      temper(folder, "generate tiny.plan --prompt dbe --max-tokens 9 --ignore-end --quiet" + python, before);
+  EXPECT_EQ(whole.code, 0) << whole.err;
+  EXPECT_EQ(whole.out, text + "\n");
+  const std::string stop = text.substr(4, 2);
+  const Outcome stopped = temper(
+      folder, "generate tiny.plan --prompt dbe --max-tokens 9 --ignore-end --json --stop " + stop + python, before);
+  const auto read = nlohmann::json::parse(stopped.out);
+  EXPECT_EQ(read["rows"][0]["text"], text.substr(0, text.find(stop)));
+  EXPECT_EQ(read["rows"][0]["why"], "stop");
+}
+
+TEST(GenerateVerb, RefusesWithWhatToDo) {
+  const std::string folder = test_folder();
+  write_plan(folder);
+  const auto refused = [&](const std::string& words, const std::string& said, ErrorKind kind = ErrorKind::usage) {
+    const Outcome outcome = temper(folder, "generate tiny.plan " + words);
+    EXPECT_EQ(outcome.code, int(kind)) << words << ": " << outcome.err;
+    EXPECT_CONTAINS(outcome.err, said);
+  };
+  refused("", "either --prompt or --prompt-ids");
+  refused("--prompt-ids 3,x", "with commas between");
+  refused("--prompt-ids 11", "outside of the vocabulary of 11");
+  refused("--prompt-ids 1 --prompt-ids 2", "a batch of 1");
+  refused("--prompt-ids 1 --top-p 0", "top-p");
+  refused("--prompt-ids 1 --stop-ids 11", "vocabulary");
+  refused("--prompt a --tokenizer nowhere.json", "does not exist", ErrorKind::bad_file);
+  refused("--prompt a --python /nowhere/python3", "library tokenizers", ErrorKind::unsupported);
+  std::string ids = "1";
+  for (int i = 0; i < 32; ++i) ids += ",1";
+  refused("--prompt-ids " + ids, "do not fit");
+  refused("--prompt-ids 1 --cache 8", "--cache cannot change it");
+}
+
+}  // namespace
+}  // namespace temper
