@@ -360,6 +360,24 @@ class TensorrtTest(Case):
         self.assertFalse(context.execute_v2([*pointers(a, a, total), 0, 0, 0]))
         self.assertIn("are in none of the engine's 2 profiles", self.logger.text(trt.Logger.ERROR))
 
+    def test_engines_and_contexts_go_before_what_was_to_end_when_python_does(self):
+        script = textwrap.dedent("""\
+            import atexit, sys
+            import temper.tensorrt as trt
+
+            def destroyed():  # as pycuda.autoinit's own function, which ends the CUDA context
+                print([held._native for held in (engine, context, other)], engine._inspector)
+
+            atexit.register(destroyed)
+            engine = trt.Runtime(trt.Logger()).deserialize_cuda_engine(open(sys.argv[1], "rb").read())
+            context, other = engine.create_execution_context(), engine.create_execution_context()
+            """)
+        with tempfile.TemporaryDirectory() as folder:
+            with open(os.path.join(folder, "m.plan"), "wb") as file:
+                file.write(bytes(self.plan))
+            done = subprocess.run([sys.executable, "-c", script, "m.plan"], cwd=folder, capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stdout.strip()), (0, "[None, None, None] None"), done.stderr)
+
     def test_a_batch_larger_than_its_buffer_ends_the_calibration(self):
         script = textwrap.dedent("""\
             import sys

@@ -2,8 +2,10 @@
 """Runs engines: what a context is given, what it tells, and what an engine says of itself."""
 from __future__ import annotations
 
+import atexit
 import json
 import operator
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -172,16 +174,38 @@ class IRuntimeConfig(Refusing):
         return self._strategy
 
 
+_live: weakref.WeakSet[Any] = weakref.WeakSet()
+"""Engines and contexts, which go before the CUDA context that they are in does."""
+
+
+def _let_go() -> None:
+    for held in [*_live]:
+        held._native = None
+        if isinstance(held, IExecutionContext):
+            held._of = None
+        else:
+            held._inspector = None
+
+
+def _goes_at_exit(held: Any) -> None:
+    """pycuda.autoinit destroys its CUDA context when Python ends, before it destroys what modules hold. What is registered last runs first, and an
+    engine is always made after its CUDA context."""
+    _live.add(held)
+    atexit.unregister(_let_go)
+    atexit.register(_let_go)
+
+
 class ICudaEngine(Scoped):
     """An engine of Temper, by TensorRT's names."""
 
-    __slots__ = ("_native", "_log", "_tensors", "_names", "_inspector", "_refittable", "_gpu_allocator", "_ranges")
+    __slots__ = ("_native", "_log", "_tensors", "_names", "_inspector", "_refittable", "_gpu_allocator", "_ranges", "__weakref__")
 
     def __init__(self, native: Any, log: Log, refittable: bytes | None = None, gpu_allocator: IGpuAllocator | None = None) -> None:
         self._gpu_allocator = gpu_allocator
         self._ranges: list[dict[str, Any]] = []
         self._native, self._log, self._inspector = native, log.child(), _temper.NvInspector(native)
         self._refittable = refittable  # what it was loaded from, where its weights can be replaced
+        _goes_at_exit(self)
         self._tensors = {name: (TYPES.get(dtype, dtype), Dims(dims), is_input) for name, dtype, dims, is_input in _temper.nv_tensors(native)}
         self._names = list(self._tensors)
 
@@ -545,13 +569,14 @@ class IExecutionContext(Scoped):
     """Runs an engine, for one thread at a time. Addresses are of the GPU's memory; of the host's for an engine of a CPU."""
 
     __slots__ = ("_engine", "_log", "_native", "_of", "_profile", "_allocators", "_profiler", "_emits", "_name", "_debug_sync", "_nvtx_verbosity",
-                 "_persistent_cache_limit", "_device_memory")  # fmt: skip
+                 "_persistent_cache_limit", "_device_memory", "__weakref__")  # fmt: skip
 
     def __init__(self, engine: ICudaEngine) -> None:
         self._engine, self._of, self._log = engine, engine._native, engine._log.child()
         allocator = engine._gpu_allocator
         self._native = _temper.NvContext(engine._native, self._log, None if allocator is None else _WorkMemory(allocator))
         self._profile, self._profiler, self._emits = 0, None, True
+        _goes_at_exit(self)
         self._allocators: dict[str, IOutputAllocator] = {}
         self._name, self._debug_sync, self._nvtx_verbosity, self._persistent_cache_limit, self._device_memory = "", False, _DETAILED, 0, 0
 

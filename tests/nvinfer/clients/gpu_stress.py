@@ -60,7 +60,9 @@ class Program:
 
 
 def buffers():
-    return torch.zeros(4, 1, 8, 8, device="cuda"), torch.zeros(4, 10, device="cuda")
+    x, y = torch.zeros(4, 1, 8, 8, device="cuda"), torch.zeros(4, 10, device="cuda")
+    torch.cuda.synchronize()  # they are zeroed in another stream than they are used in
+    return x, y
 
 
 def streams(program):
