@@ -16,6 +16,6 @@ for library in libdnnl libprotobuf libjpeg libwebp zlib1g; do
 done
 dpkg-deb -x "$deb" "$folder/root"
 "$folder/root/usr/bin/temper" zoo digits_cnn -o "$folder/d.onnx" --quiet
-for path in usr/bin/temper usr/include/temper/temper.h usr/share/man/man1/temper-build.1 usr/share/bash-completion/completions/temper; do
+for path in usr/bin/temper usr/lib/temper/backends/temper/libtriton_temper.so usr/include/temper/temper.h usr/share/man/man1/temper-build.1 usr/share/bash-completion/completions/temper; do
   [[ -e $folder/root/$path || -e $folder/root/$path.gz ]] || { echo "the package has no $path" >&2; exit 1; }
 done
