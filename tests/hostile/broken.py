@@ -304,7 +304,7 @@ def main():
             return
         outcome = cases.run("run", *arguments, *options)
         cases.expect(outcome.seconds <= (3 if size < 1 << 20 else 30), outcome, f"{name}: took {outcome.seconds:.1f} s")
-        memory = 16 * size + (256 << 20)
+        memory = 16 * size + (512 << 20)
         cases.expect(outcome.memory <= memory, outcome, f"{name}: took {outcome.memory >> 20} MiB")
         before = len(cases.failures)
         cases.documented(outcome, codes, memory)

@@ -88,6 +88,9 @@ std::vector<Tensor> Reduce::reference(std::span<const Tensor> inputs, std::span<
     using W = Wide<T>;
     constexpr bool floating = std::is_same_v<W, double>;
     const T* px = x.data<T>();
+    using U = std::conditional_t<std::is_same_v<W, int64_t>, uint64_t, W>;  // integers wrap
+    const auto add = [](W a, W b) { return W(U(a) + U(b)); };
+    const auto mul = [](W a, W b) { return W(U(a) * U(b)); };
     for_each_index(kept, [&](const Dims& o, int64_t at) {
       int64_t base = 0;
       for (size_t i = 0; i < o.size(); ++i) base += o[i] * kept_strides[i];
@@ -104,9 +107,9 @@ std::vector<Tensor> Reduce::reference(std::span<const Tensor> inputs, std::span<
         low = -std::numeric_limits<double>::infinity(), high = -low;
       W r = 0;
       switch (kind) {
-        case ReduceKind::sum: each([&](W v) { r += v; }); break;
+        case ReduceKind::sum: each([&](W v) { r = add(r, v); }); break;
         case ReduceKind::mean:
-          each([&](W v) { r += v; });
+          each([&](W v) { r = add(r, v); });
           if constexpr (floating) r /= double(n);
           else if (n) r /= W(n);
           break;
@@ -124,18 +127,18 @@ std::vector<Tensor> Reduce::reference(std::span<const Tensor> inputs, std::span<
           break;
         case ReduceKind::prod:
           r = 1;
-          each([&](W v) { r *= v; });
+          each([&](W v) { r = mul(r, v); });
           break;
-        case ReduceKind::l1: each([&](W v) { r += v < 0 ? -v : v; }); break;
+        case ReduceKind::l1: each([&](W v) { r = add(r, v < 0 ? mul(v, W(-1)) : v); }); break;
         case ReduceKind::l2:
-          each([&](W v) { r += v * v; });
+          each([&](W v) { r = add(r, mul(v, v)); });
           r = W(std::sqrt(double(r)));
           break;
         case ReduceKind::log_sum:
-          each([&](W v) { r += v; });
+          each([&](W v) { r = add(r, v); });
           r = W(std::log(double(r)));
           break;
-        case ReduceKind::sum_square: each([&](W v) { r += v * v; }); break;
+        case ReduceKind::sum_square: each([&](W v) { r = add(r, mul(v, v)); }); break;
         case ReduceKind::log_sum_exp: {
           double peak = -std::numeric_limits<double>::infinity(), sum = 0;
           each([&](W v) { peak = std::max(peak, double(v)); });

@@ -88,7 +88,7 @@ ValueId masks(OnnxNode& node, size_t input, size_t bias, DType dtype, const Dim&
       takes_part = mask_of_lengths(node, takes_part, keys);
       shape = shape_of(node, takes_part);
     }
-    if (shape.size() > 3 || shape.back() != keys) node.unsupported("a mask ", node.type(input));
+    if (shape.empty() || shape.size() > 3 || shape.back() != keys) node.unsupported("a mask ", node.type(input));
     shape.insert(shape.end() - 1, 4 - shape.size(), Dim(1));
     if (node.type(input).rank() == 3) shape = {shape[0], 1, shape_of(node, takes_part)[1], keys};
     mask = additive(node, node.reshape(takes_part, shape), dtype, filter);

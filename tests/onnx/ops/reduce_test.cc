@@ -34,6 +34,15 @@ TEST(ImportReduce, AnAxisThatIsTwiceThereIsABadFile) {
   EXPECT_EQ(import_error(test), ErrorKind::bad_file);
 }
 
+TEST(ImportReduce, ProductsAndSumsOfIntegersWrap) {
+  const int64_t large = int64_t(1) << 62;
+  const Tensor values = Tensor::of<int64_t>({3}, {large, 2, 3});
+  EXPECT_EQ(run_node({"ReduceProd", 13, {values}})[0].to_ints(), (std::vector<int64_t>{int64_t(uint64_t(large) * 6)}));
+  const Tensor sums = Tensor::of<int64_t>({2}, {std::numeric_limits<int64_t>::max(), 1});
+  EXPECT_EQ(run_node({"ReduceSum", 13, {sums}})[0].to_ints(),
+            (std::vector<int64_t>{std::numeric_limits<int64_t>::lowest()}));
+}
+
 TEST(ImportHardmax, OnlyTheFirstMaximumIsOne) {
   EXPECT_EQ(run_node({"Hardmax", 13, {Tensor::of<float>({1, 3}, {2, 5, 5})}})[0].to_doubles(), (Values{0, 1, 0}));
 }
