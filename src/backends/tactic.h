@@ -110,6 +110,7 @@ struct Device {
   bool avx512_bf16 = false;
   bool avx512_vnni = false;
   bool avx2 = false;
+  bool dot_product = false;                  // of four bytes, aarch64's
   std::string architecture;                  // cuda: "sm_90a"
   std::shared_ptr<const cuda::Machine> gpu;  // cuda: null in tests that choose and plan without a GPU
 };

@@ -88,8 +88,9 @@ void add_isa_flag(Command& verb) {
   const auto text = std::make_shared<std::string>();  // lives as long as the option
   verb.in(kDevice)
       .add_option("--isa", *text,
-                  "most that kernels may use of the CPU: base, avx2, avx512, avx512_vnni, avx512_bf16 or amx; a plan "
-                  "runs under the limit that it was built with; TEMPER_ISA in the environment does the same")
+                  concat("most that kernels may use of the CPU, one of ", isa_names(),
+                         "; a plan runs under the limit that it was built with; TEMPER_ISA in the environment does the "
+                         "same"))
       .each([text](const std::string& isa) { limit_isa(isa); });
 }
 
@@ -228,7 +229,7 @@ std::string build_command(const ModelFlags& flags, const std::string& path) {
   std::string command = concat("temper build ", shell_quoted(path), " -o PLAN");
   if (flags.device != "cpu") command += concat(" --device ", flags.device);
   for (const std::string& folder : flags.cuda_path) command += concat(" --cuda-path ", shell_quoted(folder));
-  if (isa_limit() != IsaLevel::amx) command += concat(" --isa ", enum_names(IsaLevel{})[size_t(isa_limit())]);
+  if (isa_limit() != kNoLimit) command += concat(" --isa ", enum_names(IsaLevel{})[size_t(isa_limit())]);
   if (flags.precision != "fp32") command += concat(" --precision ", flags.precision);
   if (!flags.calibration.empty()) command += concat(" --calibration ", shell_quoted(flags.calibration));
   if (flags.keep_first) command += " --keep-first";

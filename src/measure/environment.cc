@@ -213,7 +213,10 @@ Environment read_environment(int threads, const std::string& root) {
                       std::string_view(kernel.machine));
   const std::string cpuinfo = contents(root + "/proc/cpuinfo");
   e.cpu_model = field(cpuinfo, "model name");
-  if (e.cpu_model.empty()) e.cpu_model = "unknown";  // Arm kernels print only numbers of the part
+  // Kernels of aarch64 print numbers alone.
+  if (const std::string part = field(cpuinfo, "CPU part"); e.cpu_model.empty() && !part.empty())
+    e.cpu_model = concat("aarch64, implementer ", field(cpuinfo, "CPU implementer"), ", part ", part);
+  if (e.cpu_model.empty()) e.cpu_model = "unknown";
   e.cpu_features = vector_features(cpuinfo);
   e.logical_cores = int(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
   const std::vector<int> allowed = allowed_cpus();

@@ -13,6 +13,8 @@
 
 #if defined(__x86_64__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 namespace temper {
@@ -77,6 +79,17 @@ __attribute__((target("avx512f,avx512vnni"))) float multiply_add_i8(int64_t roun
   for (int c = 1; c < kChains; ++c) sums[0] = _mm512_add_epi32(sums[0], sums[c]);
   return float(_mm512_reduce_add_epi32(sums[0]));
 }
+#elif defined(__aarch64__)
+__attribute__((target("arch=armv8.2-a+dotprod"))) float multiply_add_i8(int64_t rounds) {
+  int32x4_t sums[kChains];
+  const int8x16_t numbers = vdupq_n_s8(1);
+  for (auto& sum : sums) sum = vdupq_n_s32(0);
+  for (int64_t r = 0; r < rounds; ++r)
+#pragma GCC unroll 12
+    for (int c = 0; c < kChains; ++c) sums[c] = vdotq_s32(sums[c], numbers, numbers);
+  for (int c = 1; c < kChains; ++c) sums[0] = vaddq_s32(sums[0], sums[c]);
+  return float(vaddvq_s32(sums[0]));
+}
 #endif
 
 // `products` is what one step of one chain multiplies.
@@ -123,6 +136,8 @@ Peaks measure_peaks(const Device& device, int threads) {
   else if (device.avx2) peaks.f32_per_s = operations_per_s(multiply_add_avx2, 8, threads);
   if (device.avx512_bf16) peaks.bf16_per_s = operations_per_s(multiply_add_bf16, 32, threads);
   if (device.avx512_vnni) peaks.i8_per_s = operations_per_s(multiply_add_i8, 64, threads);
+#elif defined(__aarch64__)
+  if (device.dot_product) peaks.i8_per_s = operations_per_s(multiply_add_i8, 16, threads);
 #endif
   if (peaks.f32_per_s == 0) peaks.f32_per_s = operations_per_s(multiply_add_base, 4, threads);
   return peaks;

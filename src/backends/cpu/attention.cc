@@ -168,7 +168,7 @@ struct Tiles {
 constexpr int64_t kMostLanes = 3;
 Tiles tiles_of(Isa isa) {
   if (isa == Isa::avx512) return {8, 2};
-  return isa == Isa::avx2 ? Tiles{6, 1} : Tiles{2, 1};
+  return isa == Isa::avx2 || kNarrow == 4 ? Tiles{6, 1} : Tiles{2, 1};  // aarch64 has twice the registers of x86
 }
 
 // A panel of queries, and a block of `count` keys.
@@ -191,7 +191,7 @@ void run_panel(const Panel& data, const Scores& how, Tiles tiles, int64_t width)
   if (tiles.rows == 8 && width == 3 * kLane) vectorised([=] { run_panel<16, 8, 3>(data, how); });
   else if (tiles.rows == 8 && width == 2 * kLane) vectorised([=] { run_panel<16, 8, 2>(data, how); });
   else if (tiles.rows == 8) vectorised([=] { run_panel<16, 8, 1>(data, how); });
-  else if (tiles.rows == 6) vectorised([=] { run_panel<8, 6, 2>(data, how); });
+  else if (tiles.rows == 6) vectorised([=] { run_panel<kNarrow, 6, kLane / kNarrow>(data, how); });
   else vectorised([=] { run_panel<4, 2, 4>(data, how); });
 }
 

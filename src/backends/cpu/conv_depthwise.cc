@@ -4,12 +4,11 @@
 // and goes to all the taps that it meets, so that arithmetic is the limit and not loads (oneDNN's kernel loads a pixel
 // once for each tap).
 #include <cstring>
-#include <optional>
 
+#include "backends/cpu/activation.h"
 #include "backends/cpu/box_copy.h"
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/isa.h"
-#include "backends/cpu/onednn.h"
 #include "base/checked.h"
 #include "base/threads.h"
 #include "graph/ops/conv.h"
@@ -20,45 +19,6 @@ namespace {
 
 constexpr int64_t kTile = 7;            // pixels of the output at once: rows of image nets are multiples of it
 constexpr int64_t kParallel = 1 << 15;  // multiplications worth a thread
-
-// What follows a sum: of oneDNN's post-ops, those that take a few instructions.
-struct Activation {
-  enum class Kind : uint8_t { none, relu, clip, hard_swish } kind = Kind::none;
-  float low = 0, high = 0;  // relu: the slope below zero is `low`
-};
-
-std::optional<Activation> activation_of(const AbsorbedEpilogue& epilogue) {
-  if (!epilogue.binary_inputs.empty() || epilogue.post_ops.len() > 1 || epilogue.stored != DType::f32)
-    return std::nullopt;
-  if (epilogue.post_ops.len() == 0) return Activation();
-  float scale = 0, alpha = 0, beta = 0;
-  dnnl::algorithm algorithm{};
-  epilogue.post_ops.get_params_eltwise(0, scale, algorithm, alpha, beta);
-  switch (algorithm) {
-    case dnnl::algorithm::eltwise_relu: return Activation{Activation::Kind::relu, alpha, 0};
-    case dnnl::algorithm::eltwise_clip: return Activation{Activation::Kind::clip, alpha, beta};
-    case dnnl::algorithm::eltwise_hardswish: return Activation{Activation::Kind::hard_swish, 0, 0};
-    default: return std::nullopt;
-  }
-}
-
-// The epilogue with as much of it in the kernel as that can take; the rest runs behind it.
-struct Epilogue {
-  AbsorbedEpilogue absorbed;
-  Activation activation;
-};
-Epilogue epilogue_of(const Problem& problem, Layout layout) {
-  Epilogue epilogue;
-  for (const Absorb how : {Absorb::all, Absorb::bias_and_relu, Absorb::bias_only}) {
-    epilogue.absorbed = absorb_epilogue(problem.op.get<ops::Conv>().epilogue, DType::f32, extra_types(problem, 2),
-                                        problem.outputs[0].type, 1, layout, how);
-    if (const auto activation = activation_of(epilogue.absorbed)) {
-      epilogue.activation = *activation;
-      break;
-    }
-  }
-  return epilogue;
-}
 
 // One axis of the picture.
 struct Axis {
@@ -81,39 +41,6 @@ Picture picture_of(const Problem& problem) {
 struct Place {
   int64_t pixel_in, row_in, pixel_out, row_out, tap;
 };
-
-template <int64_t w>
-struct VectorOf {
-  typedef float Type __attribute__((vector_size(w * sizeof(float)), may_alias, aligned(4)));
-};
-
-template <int64_t w>
-inline void activate(const Activation& activation, typename VectorOf<w>::Type& value) {
-  using Vector = typename VectorOf<w>::Type;
-  // A NaN compares as false and stays.
-  const Vector zero = {}, one = zero + 1.f;
-  switch (activation.kind) {
-    case Activation::Kind::none: break;
-    case Activation::Kind::relu: {
-      const Vector below = value * activation.low;
-      value = value < zero ? below : value;
-      break;
-    }
-    case Activation::Kind::clip: {
-      const Vector low = zero + activation.low, high = zero + activation.high;
-      value = value < low ? low : value;
-      value = value > high ? high : value;
-      break;
-    }
-    case Activation::Kind::hard_swish: {
-      Vector share = value * (1.f / 6) + 0.5f;
-      share = share < zero ? zero : share;
-      share = share > one ? one : share;
-      value *= share;
-      break;
-    }
-  }
-}
 
 // Pixels [first, first + kTile) of a row of the output, for w channels. `inside`: all that they read lies in the row.
 // Taps of rows [from, to) of the filter; x: where row `from` meets the input.
@@ -143,10 +70,13 @@ inline void tile(const float* x, const Axis& width, int64_t first, int64_t from,
   }
   const int64_t count = inside ? kTile : std::min(kTile, width.out - first);
 #pragma GCC unroll 8
-  for (int64_t t = 0; t < kTile; ++t) activate<w>(activation, sum[t]);
+  for (int64_t t = 0; t < kTile; ++t) activate_quickly<w>(activation, sum[t]);
 #pragma GCC unroll 8
   for (int64_t t = 0; t < kTile; ++t)
     if (t < count) *reinterpret_cast<Vector*>(y + (first + t) * place.pixel_out) = sum[t];
+  if (activation.kind != Activation::Kind::swish) return;
+#pragma GCC unroll 1
+  for (int64_t t = 0; t < count; ++t) swish<w>(*reinterpret_cast<Vector*>(y + (first + t) * place.pixel_out));
 }
 
 // Rows [begin, end) of the output for w channels.
@@ -203,7 +133,7 @@ class DepthwiseKernel final : public Kernel {
     const int64_t taps = picture_.height.kernel * picture_.width.kernel;
     expect_packed(packed, size_t(channels_ * (taps + 1)) * sizeof(float));
     biases_ = filters_ + channels_ * taps;
-    Epilogue epilogue = epilogue_of(problem, layout_);
+    const ActivatedEpilogue epilogue = activated_epilogue(problem, layout_);
     activation_ = epilogue.activation;
     bias_input_ = epilogue.absorbed.bias >= 0 ? epilogue.absorbed.bias + 2 : -1;
     tail_ = EpilogueTail(problem, DType::f32, epilogue.absorbed.rest, layout_);
@@ -243,14 +173,14 @@ class DepthwiseKernel final : public Kernel {
     const float* const bias = biases_ + channel;
     const Activation activation = activation_;
     const Picture picture = picture_;
-    for (int64_t lane = 0; lane < group; lane += 8) {
+    for (int64_t lane = 0; lane < group; lane += kNarrow) {
       // Blocks of 8 channels are planes of their own.
       const int64_t c = channel + lane, plane = layout_ == Layout::channels_last ? 0 : c / block,
                     within = layout_ == Layout::channels_last ? c : c % block;
       const float* const from = x + image * in * channels_ + plane * in * block + within;
       float* const to = y + image * out * channels_ + plane * out * block + within;
       const auto narrow = [=] {
-        rows_of<8>(from, picture, begin, end, filter + lane, bias + lane, activation, place, to);
+        rows_of<kNarrow>(from, picture, begin, end, filter + lane, bias + lane, activation, place, to);
       };
       if (group == 16 && block >= 16 && cpu_isa() == Isa::avx512)
         return vectorised_by_16_or_8(
@@ -283,7 +213,7 @@ Support supports(const Problem& problem, const Device&) {
   const int64_t taps = w.back(), stride = op.strides.back();
   if (taps != 3 && taps != 5 && taps != 7) return refused("a filter of other than 3, 5 or 7 columns");
   if (stride != 1 && stride != 2) return refused("a stride of more than 2");
-  const Epilogue epilogue = epilogue_of(problem, Layout::channels_last);
+  const ActivatedEpilogue epilogue = activated_epilogue(problem, Layout::channels_last);
   if (epilogue.absorbed.bias >= 0 && !problem.inputs[size_t(epilogue.absorbed.bias) + 2].is_constant)
     return refused("its bias is not constant");
   if (auto s = EpilogueTail::supports(problem, DType::f32, epilogue.absorbed.rest, Layout::plain); !s.yes())
@@ -296,7 +226,7 @@ std::vector<Config> configs(const Problem& problem, const Device& device) {
   for (const Layout layout : useful_layouts(problem.inputs[0].dims(), device)) {
     if (layout == Layout::plain || !layout_fits(problem.outputs[0].dims(), layout)) continue;
     if (layout == Layout::channels_last && problem.inputs[0].dims()[1] % 8) continue;
-    if (!EpilogueTail::supports(problem, DType::f32, epilogue_of(problem, layout).absorbed.rest, layout).yes())
+    if (!EpilogueTail::supports(problem, DType::f32, activated_epilogue(problem, layout).absorbed.rest, layout).yes())
       continue;
     Config config;
     config.inputs = {layout, Layout::plain};
@@ -313,7 +243,7 @@ Packed build(const Problem& problem, const Config& config, const Device&) {
   const Picture picture = picture_of(problem);
   const int64_t taps = picture.height.kernel * picture.width.kernel,
                 channels = packed_channels(problem, config.inputs[0]);
-  const int bias = epilogue_of(problem, config.inputs[0]).absorbed.bias;
+  const int bias = activated_epilogue(problem, config.inputs[0]).absorbed.bias;
   Packed packed;
   packed.bytes.resize(size_t(channels * (taps + 1)) * sizeof(float));
   std::memset(packed.bytes.data(), 0, packed.bytes.size());
@@ -341,6 +271,6 @@ std::unique_ptr<Kernel> load(const Problem& problem, const Config& config, const
 }  // namespace
 
 extern const Tactic cpu_conv_depthwise;
-const Tactic cpu_conv_depthwise{"cpu.conv.depthwise", 1, supports, configs, build, load};
+const Tactic cpu_conv_depthwise{"cpu.conv.depthwise", 2, supports, configs, build, load};
 
 }  // namespace temper

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Describes the CPU: its model and instruction sets, which timings are kept by, and the layouts that suit it.
+#if defined(__aarch64__)
+#include <sys/auxv.h>
+#endif
+
 #include <cstring>
 #include <fstream>
 
@@ -10,6 +14,7 @@
 
 namespace temper {
 
+// Kernels of aarch64 print no name, but numbers of the maker and the part.
 static std::string cpu_model() {
   std::ifstream file("/proc/cpuinfo");
   std::string family, model, name;
@@ -17,7 +22,8 @@ static std::string cpu_model() {
     auto value = [&] { return line.substr(std::min(line.find(':') + 2, line.size())); };
     if (line.starts_with("cpu family")) family = value();
     else if (line.starts_with("model name")) name = value();
-    else if (line.starts_with("model\t")) model = value();
+    else if (line.starts_with("model\t") || line.starts_with("CPU part")) model = value();
+    else if (line.starts_with("CPU implementer")) family = value();
   }
   return concat(name, " family ", family, " model ", model);
 }
@@ -27,20 +33,25 @@ Device cpu_device() {
     Device d;
     d.backend = "cpu";
     const IsaLevel most = isa_limit();
+#if defined(__x86_64__)
     d.avx2 = most >= IsaLevel::avx2 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
     d.avx512 = most >= IsaLevel::avx512 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
     d.avx512_vnni = d.avx512 && most >= IsaLevel::avx512_vnni && __builtin_cpu_supports("avx512vnni");
     d.avx512_bf16 = d.avx512_vnni && most >= IsaLevel::avx512_bf16 && __builtin_cpu_supports("avx512bf16");
+#elif defined(__aarch64__)
+    d.dot_product = most >= IsaLevel::dotprod && (getauxval(AT_HWCAP) & HWCAP_ASIMDDP);
+#endif
     const dnnl_version_t* v = dnnl_version();
-    d.fingerprint = concat("cpu ", cpu_model(),
-                           d.avx512_bf16 ? " avx512_bf16"
-                           : d.avx512    ? " avx512"
-                           : d.avx2      ? " avx2"
-                                         : " baseline",
-                           most == IsaLevel::amx ? "" : " at most ",
-                           most == IsaLevel::amx ? "" : enum_names(IsaLevel{})[size_t(most)], " oneDNN ", v->major, '.',
-                           v->minor, '.', v->patch, " temper ", version());
+    d.fingerprint =
+        concat("cpu ", cpu_model(),
+               d.avx512_bf16   ? " avx512_bf16"
+               : d.avx512      ? " avx512"
+               : d.avx2        ? " avx2"
+               : d.dot_product ? " dotprod"
+                               : " baseline",
+               most == kNoLimit ? "" : " at most ", most == kNoLimit ? "" : enum_names(IsaLevel{})[size_t(most)],
+               " oneDNN ", v->major, '.', v->minor, '.', v->patch, " temper ", version());
     return d;
   }();
   return device;

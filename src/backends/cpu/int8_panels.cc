@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions and products of 8-bit integers by constant weights where the CPU has no VNNI. AVX2's product of bytes
-// (vpmaddubsw) saturates at 16 bits; here both sides are widened to 16 bits first, so that vpmaddwd gives exact sums
-// of two products, 16 multiply-adds an instruction where FP32 has 8.
+// Convolutions and products of 8-bit integers by constant weights where the CPU has no VNNI. Sums are exact:
 //
-// Weights are packed in panels of 16 columns, [panel][pair of k][column][2]. A chunk of rows is widened once (a
-// convolution's taps become columns of k), and stays in L2 while all panels pass by. Groups with less than 16 columns
-// share a panel, whose weights are zero where a column meets another group's channels.
+// * AVX2's product of bytes (vpmaddubsw) saturates at 16 bits; here both sides are widened to 16 bits first, so that
+//   vpmaddwd gives exact sums of two products, 16 multiply-adds an instruction where FP32 has 8.
+// * The dot product of aarch64 adds four products of signed bytes to 32 bits. Unsigned ones are moved by 128, and sums
+//   begin at 128 times the sum of their column's weights.
+//
+// Weights are packed in panels of 16 columns, [panel][word of k][column][2 or 4]. A chunk of rows is brought into words
+// once (a convolution's taps become columns of k), and stays in L2 while all panels pass by. Groups with less than 16
+// columns share a panel, whose weights are zero where a column meets another group's channels.
+#if defined(__aarch64__)
+#include <arm_neon.h>
+#endif
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -15,10 +21,8 @@
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/int8_results.h"
 #include "backends/cpu/isa.h"
-#include "base/checked.h"
+#include "backends/cpu/picture.h"
 #include "base/threads.h"
-#include "graph/ops/conv.h"
-#include "graph/ops/matmul.h"
 
 namespace temper {
 
@@ -26,26 +30,9 @@ namespace {
 
 constexpr int64_t kPanel = kSumColumns;
 constexpr int64_t kRows = 6;            // of the result at once: 6 x 2 sums, 2 weights and 2 more fill 16 registers
-constexpr int64_t kSlice = 256;         // pairs of k: 16 KiB of weights of a panel, which stay in L1 for all rows
+constexpr int64_t kSlice = 256;         // words of k: 16 KiB of weights of a panel, which stay in L1 for all rows
 constexpr int64_t kChunk = 48;          // rows, at most
 constexpr int64_t kParallel = 1 << 17;  // multiplications worth a thread
-
-struct Axis {
-  int64_t in = 1, out = 1, kernel = 1, stride = 1, dilation = 1, begin = 0;
-};
-// A product is a convolution of one row of pixels.
-struct Picture {
-  int64_t images = 1, channels = 0, columns = 0;  // columns: of the result
-  int64_t groups = 1, shared = 1;                 // how many groups, each of `shared` groups of the model
-  Axis height, width;
-  int64_t taps() const { return height.kernel * width.kernel; }
-  int64_t pixels() const { return images * height.out * width.out; }
-  int64_t group_channels() const { return channels / groups; }
-  int64_t group_columns() const { return columns / groups; }
-  int64_t depth() const { return taps() * group_channels(); }
-  int64_t pairs() const { return ceil_div<int64_t>(depth(), 2); }
-  int64_t panels() const { return ceil_div(group_columns(), kPanel); }  // of a group
-};
 
 const Program& program_of(const Problem& problem) {
   return problem.op.is<ops::Conv>() ? problem.op.get<ops::Conv>().epilogue : problem.op.get<ops::MatMul>().epilogue;
@@ -55,36 +42,26 @@ size_t channel_axis(const Problem& problem) {
   return problem.op.is<ops::Conv>() ? 1 : problem.outputs[0].dims().size() - 1;
 }
 
-Picture picture_of(const Problem& problem) {
-  const Dims x = problem.inputs[0].dims(), y = problem.outputs[0].dims();
-  Picture picture;
-  picture.columns = y[channel_axis(problem)];
-  if (!problem.op.is<ops::Conv>()) {
-    picture.channels = x.back();
-    picture.width.in = picture.width.out = element_count(y) / y.back();
-    return picture;
-  }
-  const auto& op = problem.op.get<ops::Conv>();
-  const Dims w = problem.inputs[1].dims();
-  const ConvGeometry geometry = conv_geometry(problem);
-  picture.images = x[0], picture.channels = x[1];
-  for (int64_t shared = 1; shared <= op.group && shared * picture.columns <= kPanel * op.group; ++shared)
-    if (op.group % shared == 0) picture.shared = shared;
-  picture.groups = op.group / picture.shared;
-  const auto axis = [&](size_t i) {
-    return Axis{x[i + 2], y[i + 2], w[i + 2], op.strides[i], op.dilations[i], geometry.begin[i]};
-  };
-  if (x.size() == 4) picture.height = axis(0);
-  picture.width = axis(x.size() - 3);
-  return picture;
+// How many numbers of k a word of 32 bits has: two of 16 bits, or four bytes for the dot product.
+enum class Word : uint8_t { pair, quad };
+int64_t words_of(const Picture& picture, Word word) {
+  return ceil_div<int64_t>(picture.depth(), word == Word::pair ? 2 : 4);
+}
+int64_t panels_of(const Picture& picture) { return ceil_div(picture.group_columns(), kPanel); }  // of a group
+// Where bytes without a sign are moved, what the sums of each column begin at lies behind the weights.
+bool is_moved(const Problem& problem, Word word) {
+  return word == Word::quad && problem.inputs[0].type.dtype == DType::u8;
+}
+int64_t packed_words(const Problem& problem, const Picture& picture, Word word) {
+  return picture.groups * panels_of(picture) * kPanel * (words_of(picture, word) + is_moved(problem, word));
 }
 
 // 32-bit sums of a block of rows and a panel.
 struct Block {
-  const int32_t* rows;  // pairs of 16 bits
-  int64_t stride;       // pairs from a row to the next
-  const int16_t* weights;
-  int64_t pairs;
+  const int32_t* rows;
+  int64_t stride;  // words from a row to the next
+  const int32_t* weights;
+  int64_t words;
   int32_t* sums;  // [row][kPanel]
   bool adds;      // to what is there
 };
@@ -105,7 +82,7 @@ __attribute__((target("avx2,fma"))) void multiply_avx2(const Block& block) {
   const int32_t* rows[m];
 #pragma GCC unroll 8
   for (int r = 0; r < m; ++r) rows[r] = block.rows + r * block.stride;
-  for (int64_t k = 0; k < block.pairs; ++k, weights += 2) {
+  for (int64_t k = 0; k < block.words; ++k, weights += 2) {
     const __m256i first = _mm256_loadu_si256(weights), second = _mm256_loadu_si256(weights + 1);
 #pragma GCC unroll 8
     for (int r = 0; r < m; ++r) {
@@ -151,12 +128,36 @@ __attribute__((target("avx2"))) void widen_avx2(const std::byte* from, int64_t c
 }
 #endif
 
+#if defined(__aarch64__)
+template <int m>
+__attribute__((target("arch=armv8.2-a+dotprod"))) void multiply_quads(const Block& block) {
+  constexpr int kVectors = kPanel / 4;
+  int32x4_t sums[m * kVectors];
+#pragma GCC unroll 32
+  for (int i = 0; i < m * kVectors; ++i) sums[i] = block.adds ? vld1q_s32(block.sums + 4 * i) : vdupq_n_s32(0);
+  const auto* weights = reinterpret_cast<const int8_t*>(block.weights);
+  for (int64_t k = 0; k < block.words; ++k, weights += 4 * kPanel) {
+    int8x16_t columns[kVectors];
+#pragma GCC unroll 4
+    for (int c = 0; c < kVectors; ++c) columns[c] = vld1q_s8(weights + 16 * c);
+#pragma GCC unroll 8
+    for (int r = 0; r < m; ++r) {
+      const int8x16_t quad = vreinterpretq_s8_s32(vld1q_dup_s32(block.rows + r * block.stride + k));
+#pragma GCC unroll 4
+      for (int c = 0; c < kVectors; ++c) sums[r * kVectors + c] = vdotq_s32(sums[r * kVectors + c], columns[c], quad);
+    }
+  }
+#pragma GCC unroll 32
+  for (int i = 0; i < m * kVectors; ++i) vst1q_s32(block.sums + 4 * i, sums[i]);
+}
+#endif
+
 void multiply_plain(const Block& block, int64_t rows) {
   for (int64_t r = 0; r < rows; ++r) {
-    const int16_t* w = block.weights;
+    const auto* w = reinterpret_cast<const int16_t*>(block.weights);
     int32_t sums[kPanel] = {};
     if (block.adds) std::memcpy(sums, block.sums + r * kPanel, sizeof sums);
-    for (int64_t k = 0; k < block.pairs; ++k, w += 2 * kPanel) {
+    for (int64_t k = 0; k < block.words; ++k, w += 2 * kPanel) {
       int16_t x[2];
       std::memcpy(x, block.rows + r * block.stride + k, sizeof x);
       for (int64_t c = 0; c < kPanel; ++c) sums[c] += int32_t(x[0]) * w[2 * c] + int32_t(x[1]) * w[2 * c + 1];
@@ -165,18 +166,24 @@ void multiply_plain(const Block& block, int64_t rows) {
   }
 }
 
-void multiply(const Block& block, int64_t rows) {
-#if defined(__x86_64__) && defined(__GNUC__)
-  if (cpu_isa() != Isa::base) {
-    switch (rows) {
-      case 6: return multiply_avx2<6>(block);
-      case 5: return multiply_avx2<5>(block);
-      case 4: return multiply_avx2<4>(block);
-      case 3: return multiply_avx2<3>(block);
-      case 2: return multiply_avx2<2>(block);
-      default: return multiply_avx2<1>(block);
-    }
+// `run` for as many rows: run.operator()<rows>().
+template <class Run>
+void with_rows(int64_t rows, Run&& run) {
+  switch (rows) {
+    case 6: return run.template operator()<6>();
+    case 5: return run.template operator()<5>();
+    case 4: return run.template operator()<4>();
+    case 3: return run.template operator()<3>();
+    case 2: return run.template operator()<2>();
+    default: return run.template operator()<1>();
   }
+}
+
+void multiply(Word word, const Block& block, int64_t rows) {
+#if defined(__x86_64__) && defined(__GNUC__)
+  if (cpu_isa() != Isa::base) return with_rows(rows, [&]<int m>() { multiply_avx2<m>(block); });
+#elif defined(__aarch64__)
+  if (word == Word::quad) return with_rows(rows, [&]<int m>() { multiply_quads<m>(block); });
 #endif
   multiply_plain(block, rows);
 }
@@ -192,25 +199,33 @@ std::optional<IntegerEpilogue> epilogue_of(const Problem& problem) {
   return Int8Results::absorb(problem, program_of(problem), channel_axis(problem), layout_of(problem));
 }
 
-Config config_of(const Problem& problem) {
+Config config_of(const Problem& problem, Word word) {
   const Layout layout = layout_of(problem);
-  Config config{"", {layout, Layout::plain}, {layout}};
+  Config config{word == Word::pair ? "" : "quads", {layout, Layout::plain}, {layout}};
   for (const TensorType& extra : extra_types(problem, 2))
     config.inputs.push_back(extra_layout(extra, problem.outputs[0].type, layout));
   return config;
 }
+Word word_of(const Config& config, const Device& device) {
+  if (config.text.empty()) return Word::pair;
+  if (config.text != "quads" || !device.dot_product)
+    fail(ErrorKind::bad_file, "cpu.int8_panels: the configuration '", config.text, "' is not one of this CPU's");
+  return Word::quad;
+}
 
 class PanelsInt8Kernel final : public Kernel {
  public:
-  PanelsInt8Kernel(const Problem& problem, const Config& config, std::span<const std::byte> packed)
-      : picture_(picture_of(problem)),
+  PanelsInt8Kernel(const Problem& problem, const Config& config, std::span<const std::byte> packed, Word word)
+      : picture_(picture_of(problem, kPanel)),
+        word_(word),
         threads_(std::max(1, problem.threads)),
+        words_(words_of(picture_, word)),
         negative_(problem.inputs[0].type.dtype == DType::i8),
-        weights_(reinterpret_cast<const int16_t*>(packed.data())) {
-    const Config wanted = config_of(problem);
+        weights_(reinterpret_cast<const int32_t*>(packed.data())) {
+    const Config wanted = config_of(problem, word);
     expect_layouts(config, wanted.inputs, wanted.outputs);
-    expect_packed(packed,
-                  size_t(picture_.groups * picture_.panels() * picture_.pairs() * kPanel) * 2 * sizeof(int16_t));
+    expect_packed(packed, size_t(packed_words(problem, picture_, word)) * sizeof(int32_t));
+    if (is_moved(problem, word)) begins_ = weights_ + picture_.groups * panels_of(picture_) * kPanel * words_;
     const auto epilogue = epilogue_of(problem);
     if (!epilogue) fail(ErrorKind::bad_file, "its epilogue is not supported");
     results_.emplace(problem, *epilogue, picture_.columns);
@@ -220,7 +235,7 @@ class PanelsInt8Kernel final : public Kernel {
                   chunks = std::max(ceil_div(rows, kChunk), std::min(rows, 2 * threads_ + 0L));
     chunk_ = round_up(ceil_div(rows, chunks), kRows);
     // A line of memory more than a row has: rows that are multiples of 4096 bytes apart would share few places in L1.
-    stride_ = round_up<int64_t>(picture_.pairs(), 16) + 16;
+    stride_ = round_up<int64_t>(words_, 16) + 16;
     scratch_ = chunk_ * stride_ * int64_t(sizeof(int32_t));
   }
 
@@ -233,10 +248,10 @@ class PanelsInt8Kernel final : public Kernel {
     void* const y = tail_.destination(buffers);
     std::byte* const scratch = static_cast<std::byte*>(tail_.scratch(buffers));
     const int64_t rows = picture_.pixels(), blocks = ceil_div(rows, chunk_) * picture_.groups,
-                  panels = picture_.panels();
+                  panels = panels_of(picture_);
     // Where rows are few, threads share out the panels of a chunk.
     const int64_t parts = blocks >= threads_ ? 1 : std::min<int64_t>(panels, ceil_div<int64_t>(threads_, blocks));
-    const int64_t each = 2 * chunk_ * picture_.pairs() * picture_.group_columns() / parts;
+    const int64_t each = chunk_ * picture_.depth() * picture_.group_columns() / parts;
     parallel_for_threads(threads_, blocks * parts, std::max<int64_t>(1, kParallel / std::max<int64_t>(1, each)),
                          [&](int thread, int64_t begin, int64_t end) {
                            auto* const wide = reinterpret_cast<int32_t*>(scratch + thread * scratch_);
@@ -244,8 +259,7 @@ class PanelsInt8Kernel final : public Kernel {
                              const int64_t part = task % parts, group = task / parts % picture_.groups;
                              const int64_t first = task / parts / picture_.groups * chunk_;
                              const int64_t count = std::min(chunk_, rows - first);
-                             for (int64_t r = 0; r < count; ++r)
-                               widen_row(x, first + r, group, reinterpret_cast<int16_t*>(wide + r * stride_));
+                             for (int64_t r = 0; r < count; ++r) bring_row(x, first + r, group, wide + r * stride_);
                              for (int64_t p = part * panels / parts; p < (part + 1) * panels / parts; ++p)
                                run_panel(wide, first, count, group, p, residual, y);
                            }
@@ -255,51 +269,42 @@ class PanelsInt8Kernel final : public Kernel {
 
  private:
   Picture picture_;
+  Word word_;
   int threads_;
+  int64_t words_;  // of a row
   bool negative_;
-  const int16_t* weights_;
+  const int32_t *weights_, *begins_ = nullptr;  // begins_: what the sums of each column begin at; null: at zero
   std::optional<Int8Results> results_;
-  int64_t chunk_ = 0, stride_ = 0, scratch_ = 0;  // rows of a chunk; pairs of a row; bytes of a thread
+  int64_t chunk_ = 0, stride_ = 0, scratch_ = 0;  // rows of a chunk; words from a row to the next; bytes of a thread
   EpilogueTail tail_;
 
   // Row `row` of a group's left matrix.
-  void widen_row(const std::byte* x, int64_t row, int64_t group, int16_t* to) const {
-    const int64_t all = picture_.channels, channels = picture_.group_channels(), depth = picture_.depth();
-    const Axis &height = picture_.height, &width = picture_.width;
-    if (depth % 2) to[depth] = 0;
-    const int64_t column = row % width.out, line = row / width.out % height.out, image = row / width.out / height.out;
-    const std::byte* const picture = x + image * height.in * width.in * all + group * channels;
-    const int64_t left = column * width.stride - width.begin;
-    // The taps within the picture; a run of them lies together where all channels are wanted.
-    const int64_t from = std::min(ceil_div<int64_t>(std::max<int64_t>(-left, 0), width.dilation), width.kernel),
-                  until = std::clamp(ceil_div<int64_t>(std::max<int64_t>(width.in - left, 0), width.dilation), from,
-                                     width.kernel);
-    const bool together = width.dilation == 1 && channels == all;
-    for (int64_t i = 0; i < height.kernel; ++i, to += width.kernel * channels) {
-      const int64_t top = line * height.stride - height.begin + i * height.dilation;
-      if (top < 0 || top >= height.in) {
-        std::fill_n(to, width.kernel * channels, int16_t(0));
-        continue;
-      }
-      const std::byte* const pixels = picture + top * width.in * all;
-      std::fill_n(to, from * channels, int16_t(0));
-      if (together) widen(negative_, pixels + (left + from) * all, (until - from) * channels, to + from * channels);
-      else
-        for (int64_t j = from; j < until; ++j)
-          widen(negative_, pixels + (left + j * width.dilation) * all, channels, to + j * channels);
-      std::fill_n(to + until * channels, (width.kernel - until) * channels, int16_t(0));
+  void bring_row(const std::byte* x, int64_t row, int64_t group, int32_t* to) const {
+    to[words_ - 1] = 0;  // behind the last number weights are zero
+    if (word_ == Word::pair) {
+      gather_row(picture_, x, row, group, reinterpret_cast<int16_t*>(to), int16_t(0),
+                 [this](const std::byte* from, int64_t count, int16_t* wide) { widen(negative_, from, count, wide); });
+      return;
     }
+    const auto sign = std::byte(begins_ ? 0x80 : 0);
+    gather_row(picture_, x, row, group, reinterpret_cast<std::byte*>(to), sign,
+               [=](const std::byte* from, int64_t count, std::byte* moved) {
+                 for (int64_t i = 0; i < count; ++i) moved[i] = from[i] ^ sign;
+               });
   }
 
   void run_panel(const int32_t* wide, int64_t first, int64_t count, int64_t group, int64_t panel, const void* residual,
                  void* y) const {
     alignas(64) int32_t sums[kChunk * kPanel];
-    const int64_t pairs = picture_.pairs();
-    const int16_t* const weights = weights_ + (group * picture_.panels() + panel) * pairs * kPanel * 2;
-    for (int64_t k = 0; k < pairs; k += kSlice)
+    const int64_t place = (group * panels_of(picture_) + panel) * kPanel;
+    const int32_t* const weights = weights_ + place * words_;
+    if (begins_)
+      for (int64_t r = 0; r < count; ++r) std::copy_n(begins_ + place, kPanel, sums + r * kPanel);
+    for (int64_t k = 0; k < words_; k += kSlice)
       for (int64_t r = 0; r < count; r += kRows)
-        multiply({wide + r * stride_ + k, stride_, weights + k * kPanel * 2, std::min(kSlice, pairs - k),
-                  sums + r * kPanel, k > 0},
+        multiply(word_,
+                 {wide + r * stride_ + k, stride_, weights + k * kPanel, std::min(kSlice, words_ - k),
+                  sums + r * kPanel, k > 0 || begins_},
                  std::min(kRows, count - r));
     const int64_t within = panel * kPanel, columns = picture_.group_columns();
     results_->write(sums, first, count, group * columns + within, std::min(kPanel, columns - within), residual, y);
@@ -331,38 +336,36 @@ Support supports_matmul(const Problem& problem, const Device& device) {
   return supports_any(problem, device);
 }
 
-std::vector<Config> configs(const Problem& problem, const Device&) { return {config_of(problem)}; }
+std::vector<Config> configs(const Problem& problem, const Device& device) {
+  return {config_of(problem, device.dot_product ? Word::quad : Word::pair)};
+}
 
-Packed build(const Problem& problem, const Config&, const Device&) {
-  const Picture picture = picture_of(problem);
-  const int64_t depth = picture.depth(), pairs = picture.pairs(), columns = picture.group_columns(),
-                channels = picture.group_channels();
+Packed build(const Problem& problem, const Config& config, const Device& device) {
+  const Word word = word_of(config, device);
+  const Picture picture = picture_of(problem, kPanel);
+  const int64_t columns = picture.group_columns(), words = words_of(picture, word), panels = panels_of(picture);
   Packed packed;
-  packed.bytes.resize(size_t(picture.groups * picture.panels() * pairs * kPanel) * 2 * sizeof(int16_t));
+  packed.bytes.resize(size_t(packed_words(problem, picture, word)) * sizeof(int32_t));
   std::memset(packed.bytes.data(), 0, packed.bytes.size());
-  auto* const to = reinterpret_cast<int16_t*>(packed.bytes.data());
+  auto* const pairs = reinterpret_cast<int16_t*>(packed.bytes.data());
+  auto* const quads = reinterpret_cast<int8_t*>(packed.bytes.data());
+  auto* const begins = reinterpret_cast<int32_t*>(packed.bytes.data()) + picture.groups * panels * kPanel * words;
+  const bool moved = is_moved(problem, word);
   const int8_t* const weights = problem.inputs[1].constant->data<int8_t>();
-  const bool product = problem.op.is<ops::MatMul>(), turned = product && problem.op.get<ops::MatMul>().transpose_b;
-  // Of a group of the model.
-  const int64_t own_channels = channels / picture.shared, own_columns = columns / picture.shared;
-  for (int64_t column = 0; column < picture.columns; ++column)
-    for (int64_t k = 0; k < depth; ++k) {
-      // Of a convolution k counts [tap][channel], and its weights lie [column][channel of its group][tap].
-      const int64_t channel = k % channels, tap = k / channels, group = column / columns, within = column % columns;
-      if (channel / own_channels != within / own_columns) continue;
-      const int64_t from = !product ? (column * own_channels + channel % own_channels) * picture.taps() + tap
-                           : turned ? column * depth + k
-                                    : k * picture.columns + column;
-      const int64_t panel = group * picture.panels() + within / kPanel;
-      to[((panel * pairs + k / 2) * kPanel + within % kPanel) * 2 + k % 2] = weights[from];
-    }
+  each_weight(problem, picture, [&](int64_t k, int64_t column, int64_t from) {
+    const int64_t panel = column / columns * panels + column % columns / kPanel, within = column % columns % kPanel;
+    if (word == Word::pair) pairs[((panel * words + k / 2) * kPanel + within) * 2 + k % 2] = weights[from];
+    else quads[((panel * words + k / 4) * kPanel + within) * 4 + k % 4] = weights[from];
+    if (moved) begins[panel * kPanel + within] += 128 * weights[from];
+  });
   packed.consumed.assign(problem.inputs.size(), false);
   packed.consumed[1] = true;
   return packed;
 }
 
-std::unique_ptr<Kernel> load(const Problem& problem, const Config& config, const PackedView& packed, const Device&) {
-  return std::make_unique<PanelsInt8Kernel>(problem, config, packed);
+std::unique_ptr<Kernel> load(const Problem& problem, const Config& config, const PackedView& packed,
+                             const Device& device) {
+  return std::make_unique<PanelsInt8Kernel>(problem, config, packed, word_of(config, device));
 }
 
 }  // namespace

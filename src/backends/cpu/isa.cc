@@ -18,16 +18,18 @@ std::optional<IsaLevel>& limit() {
   return level;
 }
 
-dnnl::cpu_isa onednn_isa(IsaLevel level) {
-  switch (level) {
-    case IsaLevel::base: return dnnl::cpu_isa::sse41;
-    case IsaLevel::avx2: return dnnl::cpu_isa::avx2;
-    case IsaLevel::avx512: return dnnl::cpu_isa::avx512_core;
-    case IsaLevel::avx512_vnni: return dnnl::cpu_isa::avx512_core_vnni;
-    case IsaLevel::avx512_bf16: return dnnl::cpu_isa::avx512_core_bf16;
-    case IsaLevel::amx: break;
-  }
-  return dnnl::cpu_isa::all;
+// False where oneDNN has looked at the CPU already.
+bool limit_onednn(IsaLevel level) {
+#if defined(__aarch64__)
+  (void)level;  // of what it chooses there, Debian's has SVE's alone
+  return true;
+#else
+  using dnnl::cpu_isa;
+  constexpr cpu_isa most[] = {
+      cpu_isa::sse41, cpu_isa::avx2, cpu_isa::avx512_core, cpu_isa::avx512_core_vnni, cpu_isa::avx512_core_bf16,
+      cpu_isa::all};
+  return dnnl::set_max_cpu_isa(most[size_t(level)]) == dnnl::status::success;
+#endif
 }
 
 Isa& current() {
@@ -51,23 +53,26 @@ void limit_isa(std::string_view level) {
     if (names[i] != level) continue;
     const auto wanted = IsaLevel(i);
     if (limit() == wanted) return;
-    // oneDNN refuses once it has looked.
-    if (limit() || dnnl::set_max_cpu_isa(onednn_isa(wanted)) != dnnl::status::success)
+    if (limit() || !limit_onednn(wanted))
       fail(ErrorKind::usage, "the CPU's instructions are limited already, or kernels were made: '", level,
            "' comes too late");
     limit() = wanted;
     return;
   }
-  fail(ErrorKind::usage, "'", level,
-       "' is no instruction set that Temper knows: base, avx2, avx512, avx512_vnni, "
-       "avx512_bf16 and amx are");
+  fail(ErrorKind::usage, "'", level, "' is no instruction set that Temper knows here; these are: ", isa_names());
+}
+
+std::string isa_names() {
+  std::string text;
+  for (const std::string_view name : enum_names(IsaLevel{})) text += concat(text.empty() ? "" : ", ", name);
+  return text;
 }
 
 IsaLevel isa_limit() {
   if (!limit()) {
     // Here only what is no name comes, to be refused.
     if (const char* level = std::getenv("TEMPER_ISA"); level && *level) limit_isa(level);
-    else limit() = IsaLevel::amx;
+    else limit() = kNoLimit;
   }
   return *limit();
 }

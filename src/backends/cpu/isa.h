@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Temper's own kernels are loops that the compiler vectorises. vectorised(loop) holds the loop compiled three times and
 // runs the widest version this CPU has, so that one binary for any x86-64 uses AVX2 and AVX-512 where they are present.
+// On aarch64 every CPU has the same vectors of 128 bits, and the loop is compiled once.
 #pragma once
 #include <array>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 namespace temper {
@@ -15,22 +17,38 @@ namespace temper {
 #define TEMPER_NO_ALIAS _Pragma("GCC ivdep")
 #endif
 
-// What an x86 CPU has, each with all before it.
+// What a CPU has, each with all before it; the last one limits nothing.
+#if defined(__aarch64__)
+enum class IsaLevel : uint8_t { base, dotprod };
+constexpr std::array<std::string_view, 2> enum_names(IsaLevel) { return {"base", "dotprod"}; }
+constexpr IsaLevel kNoLimit = IsaLevel::dotprod;
+#else
 enum class IsaLevel : uint8_t { base, avx2, avx512, avx512_vnni, avx512_bf16, amx };
 constexpr std::array<std::string_view, 6> enum_names(IsaLevel) {
   return {"base", "avx2", "avx512", "avx512_vnni", "avx512_bf16", "amx"};
 }
+constexpr IsaLevel kNoLimit = IsaLevel::amx;
+#endif
 // Nothing above `level`, one of those names, is used by this process, by oneDNN neither. Throws Error{usage} for
 // another name, and where kernels were made already.
 void limit_isa(std::string_view level);
 // Likewise TEMPER_ISA in the environment says so, unless limit_isa() did.
 IsaLevel isa_limit();
+std::string isa_names();  // "base, avx2, ..."
 
 // What Temper's own kernels are compiled for.
 enum class Isa : uint8_t { base, avx2, avx512 };
 Isa cpu_isa();          // what kernels use now
 Isa best_isa();         // the widest that this CPU can run and isa_limit() allows
 void set_isa(Isa isa);  // for tests; the caller stays at or below best_isa()
+
+// Floats of the vectors that a loop for narrow registers is written in: AVX2's, of which there are 16, or aarch64's, of
+// which there are 32.
+#if defined(__aarch64__)
+constexpr int kNarrow = 4;
+#else
+constexpr int kNarrow = 8;
+#endif
 
 #if defined(__x86_64__) && defined(__GNUC__)
 // Not target("arch=..."): the loop's own, plain code may be inlined only where the architecture is the same.
@@ -59,7 +77,7 @@ inline void vectorised(Loop loop) {
   }
 }
 
-// A loop written for vectors of 8 floats: with AVX-512, too, compiled for AVX2.
+// A loop written for vectors of kNarrow floats: with AVX-512, too, compiled for AVX2.
 template <class Loop>
 inline void vectorised_by_8(Loop loop) {
   if (cpu_isa() == Isa::base) run_base(loop);

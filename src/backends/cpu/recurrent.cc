@@ -89,10 +89,10 @@ void multiply_state(const float* h, int64_t h_row, int64_t rows, int64_t depth, 
     }
     // A panel that is read for one row alone is read in one go.
     if (rows == 1 && columns == 4 * kUnits)
-      return multiply_all<8, 8>(h, h_row, rows, depth, weights, columns, sums, std::integer_sequence<int, 1>());
+      return multiply_all<kNarrow, 8>(h, h_row, rows, depth, weights, columns, sums, std::integer_sequence<int, 1>());
     if (rows == 1 && columns == 3 * kUnits)
-      return multiply_all<8, 6>(h, h_row, rows, depth, weights, columns, sums, std::integer_sequence<int, 1>());
-    multiply_all<8, 2>(h, h_row, rows, depth, weights, columns, sums, kRows);
+      return multiply_all<kNarrow, 6>(h, h_row, rows, depth, weights, columns, sums, std::integer_sequence<int, 1>());
+    multiply_all<kNarrow, kUnits / kNarrow>(h, h_row, rows, depth, weights, columns, sums, kRows);
   });
 }
 

@@ -149,6 +149,7 @@ std::vector<Finding> examine(const Environment& e, const cuda::Inventory& invent
   if (has("amx_int8")) findings.push_back({"int8", "yes, matrix unit (AMX)"});
   else if (has("avx512_vnni")) findings.push_back({"int8", "yes (AVX-512 VNNI)"});
   else if (has("avx_vnni")) findings.push_back({"int8", "yes (AVX-VNNI)"});
+  else if (has("asimddp")) findings.push_back({"int8", "yes (dot product)"});
   else findings.push_back({"int8", "no dot-product instructions: little faster than fp32", true});
   if (!has("avx512_fp16") && !has("amx_fp16"))
     findings.push_back({"fp16", "no arithmetic for it: models stored in fp16 are computed in fp32", true});

@@ -27,7 +27,7 @@
 namespace temper {
 namespace {
 
-constexpr const char* kArchitectures[] = {"sm_80", "sm_87", "sm_90a", "sm_100a", "sm_120"};
+constexpr const char* kArchitectures[] = {"sm_80", "sm_87", "sm_90a", "sm_100a", "sm_110", "sm_120"};
 // A T4: compute capability 7.5, for which some texts are others.
 constexpr cuda::GpuProperties kTuring{40, 64 << 10, 4 << 20, 75};
 
