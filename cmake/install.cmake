@@ -25,7 +25,7 @@ install(FILES LICENSE THIRD_PARTY.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DO
 # Read from the help, so that it cannot say something else; completions ask the program itself.
 set(MANUAL ${CMAKE_CURRENT_BINARY_DIR}/manual)
 add_custom_command(OUTPUT ${MANUAL}/made
-  COMMAND ${TEMPER_PYTHON} ${CMAKE_SOURCE_DIR}/cmake/manual.py $<TARGET_FILE:temper> ${MANUAL}
+  COMMAND ${TEMPER_PYTHON} ${CMAKE_SOURCE_DIR}/cmake/manual.py ${TEMPER_RUNS} ${MANUAL}
   COMMAND ${CMAKE_COMMAND} -E touch ${MANUAL}/made
   DEPENDS temper ${CMAKE_SOURCE_DIR}/cmake/manual.py VERBATIM)
 add_custom_target(manual ALL DEPENDS ${MANUAL}/made)
@@ -43,6 +43,10 @@ set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "optimises ONNX models for this machine, r
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_STRIP_FILES ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+if(CMAKE_CROSSCOMPILING)  # else dpkg's own
+  set(CPACK_DEBIAN_PACKAGE_ARCHITECTURE arm64)
+  set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${TEMPER_SYSROOT}/lib/aarch64-linux-gnu ${TEMPER_SYSROOT}/usr/lib/aarch64-linux-gnu)
+endif()
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_PACKAGE_RECOMMENDS libtiff6)
 set(CPACK_DEBIAN_PACKAGE_SUGGESTS python3)

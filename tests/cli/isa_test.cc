@@ -28,7 +28,7 @@ TEST(Isa, AnUnknownLimitIsRefusedWithTheOnesThereAre) {
   const Outcome outcome = temper(folder, "build m.onnx -o p.plan --isa avx1024");
   EXPECT_EQ(outcome.code, 2);
   EXPECT_CONTAINS(outcome.err, "avx1024");
-  EXPECT_CONTAINS(outcome.err, "avx512_vnni");
+  for (const std::string_view name : enum_names(IsaLevel{})) EXPECT_CONTAINS(outcome.err, std::string(name));
 }
 
 }  // namespace

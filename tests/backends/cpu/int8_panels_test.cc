@@ -33,6 +33,7 @@ void expect_exact(const std::string& text, int x, int w, int tactics = 1) {
   for (const Isa isa : {Isa::base, std::min(Isa::avx2, best_isa())}) {
     set_isa(isa);
     device.avx2 = isa == Isa::avx2;
+    device.dot_product = ran > 0 && cpu_device().dot_product;  // aarch64's; first without it
     for (const Tactic* tactic : find_backend("cpu").tactics()) {
       if (tactic->name.find("int8") == std::string_view::npos || !tactic->supports(problem, device).yes()) continue;
       for (const Config& config : tactic->configs(problem, device)) {
