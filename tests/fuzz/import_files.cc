@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Imports each file of the folders that are named, as the harness onnx_reader does: what ./dev fuzz --coverage counts the lines of.
+// Imports each file of the folders that are named, as the harness onnx_reader does: what ./dev fuzz --coverage counts
+// the lines of.
 #include <cstdio>
 #include <filesystem>
 
