@@ -5,6 +5,7 @@
 #pragma once
 #include "graph/batched_node.h"
 #include "graph/fields.h"
+#include "graph/flow.h"
 #include "graph/infer.h"
 #include "graph/narrow.h"
 #include "graph/onnx_form.h"
@@ -22,6 +23,7 @@ struct Append {
   std::vector<TensorType> infer(const InferContext& context) const;
   std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;
   bool sliceable(const BatchedNode& node) const;
+  Flow flow(size_t input) const { return input < 2 ? Flow::moved : Flow::computed; }
   NarrowForm narrow_form(const NarrowNode&) const { return NarrowForm::carries(2); }
   OnnxForm onnx_form() const { return {"TensorScatter", {{"axis", 1}}}; }
 };
