@@ -24,10 +24,11 @@ _COMMANDS = [
     (r"--input NAME=FILE", "a dict of arrays by input name"),
     (r"--crop HEIGHTxWIDTH", "temper.Data(..., crop=(height, width))"),
     (r"--force; force=True in Python", "force=True"),
+    (r"temper export --past", "temper export, with its option past"),  # a program: it has no form in Python
 ]
 
 _FLAGS = (
-    "asked batch bgr calibration calibration-samples class-names crop csv cuda-path data device disable duration filter fit force graph input iterations keep-bf16 keep-first keep-fp16 "
+    "asked batch bgr cache calibration calibration-samples class-names crop csv cuda-path data device disable duration filter fit force graph input iterations keep-bf16 keep-first keep-fp16 "
     "keep-fp32 keep-last label-column layers layout markdown max-drop max-slowdown mean memory-limit method metric no-measure output-name precision preprocess profiles python qdq quick raise-to rate "
     "reference resize samples scale seed shapes state std streams strict threads time-limit timing-cache transfers warmup why workspace"
 ).split()
