@@ -90,7 +90,7 @@ class GenerateTest(Case):
                                  ("cannot be changed", {"prompt": [1], "cache": 8}), ("is not there", {"prompt": "text", "tokenizer": "/nowhere"})):  # fmt: skip
             with self.subTest(words=words), self.assertRaisesRegex(temper.Error, words):
                 temper.generate(self.engine, **arguments)
-        with self.assertRaisesRegex(temper.Error, "together with --cache"):
+        with self.assertRaisesRegex(temper.Error, "together with cache"):
             temper.build(model(), cache=8, precision="best", timing_cache=None)
 
 
