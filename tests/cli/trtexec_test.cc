@@ -78,9 +78,16 @@ TEST(TrtexecVerb, WritesALogAndFilesThatTheReadersReadAndNameAsTempers) {
   EXPECT_TRUE(layers.detailed);
   EXPECT_EQ(layers.engine.inputs, std::vector<std::string>{"image"});
   EXPECT_EQ(layers.engine.outputs, std::vector<std::string>{"logits"});
-  EXPECT_EQ(layers.engine.layers[0].kind, LayerKind::convolution);
-  EXPECT_EQ(layers.engine.layers[0].from, "fp32");
-  EXPECT_EQ(layers.engine.layers[0].inputs[0].dims, (std::vector<int64_t>{2, 1, 8, 8}));
+  // Times decide whether a reorder stands before the first convolution, and whether that takes an image at a time.
+  const std::vector<EngineLayer>& all = layers.engine.layers;
+  const auto first =
+      std::find_if(all.begin(), all.end(), [](const EngineLayer& l) { return l.kind == LayerKind::convolution; });
+  ASSERT_NE(first, all.end());
+  EXPECT_EQ(first->from, "fp32");
+  std::vector<int64_t> dims = first->inputs.at(0).dims;
+  EXPECT_TRUE(dims.at(0) == 1 || dims[0] == 2) << dims[0];
+  dims[0] = 2;
+  EXPECT_EQ(dims, (std::vector<int64_t>{2, 1, 8, 8}));
   const LayerProfile profile = read_layer_profile(read_file(folder + "p.json"));
   EXPECT_GE(profile.runs, 5);
   ASSERT_EQ(profile.layers.size(), layers.engine.layers.size());
