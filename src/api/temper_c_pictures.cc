@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "api/handle.h"
-#include "data/given_inputs.h"
+#include "data/dataset.h"
 
 namespace temper::c_api {
 namespace {
@@ -31,7 +31,10 @@ Preprocess preprocess_of(const temper_engine* engine, size_t input, const temper
     if (from->bgr) options.channels = ChannelOrder::bgr;
     if (from->bicubic) options.filter = ResizeFilter::bicubic;
   }
-  return complete_remembered(options, input_specs(*engine->engine)[input]);
+  InputSpec spec{inputs[input].name, inputs[input].type, false, "", "the plan"};
+  const auto& remembered = engine->engine->info().preprocess;
+  if (const auto its = remembered.find(spec.name); its != remembered.end()) spec.preprocess = its->second;
+  return complete_remembered(options, spec);
 }
 
 // `decoded`: makes the picture, once there is known to be room for it. `name` is what errors call it.

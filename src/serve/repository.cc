@@ -103,6 +103,15 @@ const char* triton_type(DType dtype) {
     case DType::f16: return "TYPE_FP16";
     case DType::bf16: return "TYPE_BF16";
     case DType::f64: return "TYPE_FP64";
+    case DType::i8: return "TYPE_INT8";
+    case DType::i16: return "TYPE_INT16";
+    case DType::i32: return "TYPE_INT32";
+    case DType::i64: return "TYPE_INT64";
+    case DType::u8: return "TYPE_UINT8";
+    case DType::u16: return "TYPE_UINT16";
+    case DType::u32: return "TYPE_UINT32";
+    case DType::u64: return "TYPE_UINT64";
+    case DType::boolean: return "TYPE_BOOL";
     default: return nullptr;
   }
 }
@@ -122,20 +131,48 @@ std::string in_text_format(const std::string& text) {
   return out + "\"";
 }
 
+// A tensor in the server's form: its dimensions but the batch.
+std::string tensor_text(const PortInfo& port, const char* type) {
+  const Shape& shape = port.type.shape;
+  const bool batched = !shape.empty() && !shape[0].is_constant();
+  std::string dims;
+  for (size_t i = batched ? 1 : 0; i < shape.size(); ++i)
+    dims += concat(dims.empty() ? "" : ", ", shape[i].is_constant() ? shape[i].value() : int64_t(-1));
+  return concat("{ name: ", in_text_format(port.name), " data_type: ", type, " dims: [ ", dims, " ]");
+}
+
 // Classes have names where scores are what comes out: the output with all that the server asks for beside the file.
 std::string labelled_output(const PlanFile& plan) {
   if (plan.outputs.size() != 1)
     fail(ErrorKind::usage, "--labels is for a model with one output; it has ", plan.outputs.size());
   const PortInfo& output = plan.outputs[0];
-  const char* const type = triton_type(output.type.dtype);
-  if (!type) fail(ErrorKind::usage, "--labels: the output '", output.name, "' holds no scores but ", output.type.dtype);
-  const Shape& shape = output.type.shape;
-  const bool batched = !shape.empty() && !shape[0].is_constant();
-  std::string dims;
-  for (size_t i = batched ? 1 : 0; i < shape.size(); ++i)
-    dims += concat(dims.empty() ? "" : ", ", shape[i].is_constant() ? shape[i].value() : int64_t(-1));
-  return concat("output [ { name: ", in_text_format(output.name), " data_type: ", type, " dims: [ ", dims,
-                " ] label_filename: \"labels.txt\" } ]\n");
+  if (!is_float(output.type.dtype))
+    fail(ErrorKind::usage, "--labels: the output '", output.name, "' holds no scores but ", output.type.dtype);
+  return concat("output [ ", tensor_text(output, triton_type(output.type.dtype)),
+                " label_filename: \"labels.txt\" } ]\n");
+}
+
+// All inputs, those that take pictures as strings: a list that is begun is not completed.
+std::string inputs_of_pictures(const PlanFile& plan) {
+  if (plan.info.preprocess.empty())
+    fail(ErrorKind::usage,
+         "--encoded-pictures is for plans that remember how pictures become their input; temper build "
+         "--input-pictures makes one");
+  std::string list;
+  for (const PortInfo& input : plan.inputs) {
+    list += list.empty() ? "" : ", ";
+    if (plan.info.preprocess.contains(input.name)) {
+      const Dim& batch = input.type.shape.at(0);
+      list += concat("{ name: ", in_text_format(input.name), " data_type: TYPE_STRING dims: [ ",
+                     batch.is_constant() ? batch.value() : 1, " ] }");
+    } else if (const char* const type = triton_type(input.type.dtype)) {
+      list += tensor_text(input, type) + " }";
+    } else {
+      fail(ErrorKind::unsupported, "the server has no tensors of ", input.type.dtype, ", as input '", input.name,
+           "' is");
+    }
+  }
+  return concat("input [ ", list, " ]\n");
 }
 
 }  // namespace
@@ -152,9 +189,9 @@ void check_model_name(const std::string& name) {
 
 std::string model_name_of(const std::string& plan) {
   const fs::path path(plan);
-  const std::string stem = path.stem().string();
+  std::string stem = path.stem().string();
   if (stem == "model") {  // a file of a repository: REPOSITORY/NAME/1/model.temper
-    const std::string name = fs::absolute(path).parent_path().parent_path().filename().string();
+    std::string name = fs::absolute(path).parent_path().parent_path().filename().string();
     if (!name.empty()) return name;
   }
   return stem;
@@ -163,17 +200,19 @@ std::string model_name_of(const std::string& plan) {
 std::string config_of(const ServedModel& model, bool foreign) {
   std::string text = "# Inputs, outputs and batches come from the plan.\nbackend: \"temper\"\n";
   int instances = model.instances;
-  std::string output;
+  std::string tensors;
   for (const std::string& path : model.plans) {
     const PlanFile plan = read(path, foreign);
     const bool gpu = plan.info.device.starts_with("cuda");
     if (model.instances == 0) instances = std::max({instances, 1, gpu ? 2 : cores() / std::max(plan.threads, 1)});
-    if (!model.labels.empty() && output.empty()) output = labelled_output(plan);
+    if (!tensors.empty()) continue;
+    if (model.encoded_pictures) tensors += inputs_of_pictures(plan);
+    if (!model.labels.empty()) tensors += labelled_output(plan);
   }
   text += concat("instance_group [ { kind: KIND_MODEL count: ", instances, " } ]\n");
   if (model.max_delay_us >= 0)
     text += concat("dynamic_batching { max_queue_delay_microseconds: ", model.max_delay_us, " }\n");
-  return text + output;
+  return text + tensors;
 }
 
 std::string add_to_repository(const std::string& repository, const ServedModel& model, bool foreign) {

@@ -16,6 +16,7 @@ struct ServedModel {
   int instances = 0;               // 0: as many as the threads of a run fit into this process's cores; 2 on a GPU
   int64_t max_delay_us = -1;       // that requests wait for others to be joined with; -1: the server's default, 0
   std::string labels;              // file with a line for each class of the only output; "": none
+  bool encoded_pictures = false;   // inputs that the plan remembers preprocessing of are JPEG or PNG files, not pixels
 };
 
 // Throws Error{usage} for what is no name of a model: the server makes a folder and addresses of it.

@@ -41,7 +41,7 @@ TRITONSERVER_Error* TRITONBACKEND_Initialize(TRITONBACKEND_Backend* backend) {
     temper_set_log_callback(to_server_log, nullptr);
     auto families = std::make_unique<MetricFamilies>();
     check(TRITONBACKEND_BackendSetState(backend, families.get()));
-    families.release();
+    static_cast<void>(families.release());  // the server keeps it
   });
 }
 
@@ -70,7 +70,7 @@ TRITONSERVER_Error* TRITONBACKEND_ModelInitialize(TRITONBACKEND_Model* handle) {
         state_of<MetricFamilies>([&](void** state) { return TRITONBACKEND_BackendState(backend, state); });
     auto model = std::make_unique<Model>(handle, families);
     check(TRITONBACKEND_ModelSetState(handle, model.get()));
-    model.release();
+    static_cast<void>(model.release());
   });
 }
 
@@ -90,7 +90,7 @@ TRITONSERVER_Error* TRITONBACKEND_ModelInstanceInitialize(TRITONBACKEND_ModelIns
     auto instance = std::make_unique<Instance>(
         state_of<Model>([&](void** state) { return TRITONBACKEND_ModelState(model, state); }), handle);
     check(TRITONBACKEND_ModelInstanceSetState(handle, instance.get()));
-    instance.release();
+    static_cast<void>(instance.release());
   });
 }
 

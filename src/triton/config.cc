@@ -111,6 +111,19 @@ std::set<std::string> control_inputs(const Json& config) {
   return names;
 }
 
+// Pictures in files: a string for each, behind the batch where there are batches.
+bool is_encoded(const Json& io) { return text(member(io, "data_type")) == "TYPE_STRING"; }
+
+void check_encoded(const Json& io, const temper::Port& port, bool batched, bool takes_pictures) {
+  const std::string name = "config.pbtxt: input '" + port.name + "' ";
+  if (!takes_pictures)
+    refuse(name + "has the type TYPE_STRING, and no picture can become it. Write data_type: " + type_name(port.dtype));
+  const std::vector<int64_t> dims = dims_of(io);
+  const int64_t most = batched ? 1 : port.dims[0];
+  if (dims.size() != 1 || (dims[0] != most && !(most == -1 && dims[0] > 0)))
+    refuse(name + "has dims " + as_text(dims) + "; encoded pictures are a string each. Write dims: " + as_text({most}));
+}
+
 void check_io(const Json& io, const temper::Port& port, const char* kind, bool batched) {
   const std::string name = std::string("config.pbtxt: ") + kind + " '" + port.name + "' ";
   const std::string type = type_name(port.dtype), given = text(member(io, "data_type"));
@@ -143,8 +156,9 @@ std::string names_of(const std::vector<temper::Port>& ports) {
 bool has_batch(const Json& config, const PlanShape& plan) {
   const auto any = [&](const char* key, const std::vector<temper::Port>& ports) {
     for (const Json& io : member(config, key))
-      if (const temper::Port* const port = find(ports, text(member(io, "name")));
-          port && dims_of(io).size() == port->dims.size())
+      if (is_encoded(io)) continue;
+      else if (const temper::Port* const port = find(ports, text(member(io, "name")));
+               port && dims_of(io).size() == port->dims.size())
         return true;
     return false;
   };
@@ -169,6 +183,8 @@ ModelConfig read_config(const std::string& json) {
   out.max_batch = number(member(config, "max_batch_size"));
   out.file = text(member(config, "default_model_filename"));
   out.states = states_of(config);
+  for (const Json& io : member(config, "input"))
+    if (is_encoded(io)) out.encoded.push_back(text(member(io, "name")));
   for (const auto& [name, value] : member(config, "parameters").items()) {
     if (name == "pad" || name == "device" || name.starts_with("TRITON_")) continue;
     refuse("config.pbtxt: there is no parameter '" + name + "'; there are pad and device");
@@ -254,7 +270,8 @@ void check_config(const std::string& json, const PlanShape& plan) {
     const temper::Port* const port = find(plan.inputs, name);
     if (!port)
       refuse("config.pbtxt: there is no input '" + name + "' in the plan; its inputs are " + names_of(plan.inputs));
-    check_io(io, *port, "input", batched);
+    if (is_encoded(io)) check_encoded(io, *port, batched, plan.pictures[size_t(port - plan.inputs.data())]);
+    else check_io(io, *port, "input", batched);
     if (member(io, "optional").is_boolean() && member(io, "optional").get<bool>())
       refuse("config.pbtxt: input '" + name + "' is optional; the plan needs all of its inputs. Leave optional out");
     given_inputs.insert(name);

@@ -18,6 +18,7 @@ struct PlanShape {
   // its rows are known, or found, to depend on each other.
   int64_t max_batch = 0;
   std::string why_no_batch;      // where max_batch is 0
+  std::vector<char> pictures;    // by input: whether encoded pictures can become it
   std::vector<int64_t> buckets;  // batches that the plan was tuned for, rising
 };
 
@@ -32,6 +33,7 @@ struct ModelConfig {
   std::string device;  // parameter "device"; "": as the instances are
   std::string file;    // default_model_filename; "": model.temper
   std::vector<StateNames> states;
+  std::vector<std::string> encoded;  // inputs that are encoded pictures: those that it gives the type TYPE_STRING
 };
 
 // "TYPE_FP32" in a configuration; "" for what the server has no type for.

@@ -54,6 +54,7 @@ Instance::Instance(Model& model, TRITONBACKEND_ModelInstance* instance)
       engine_(model.engine_for(place_of(instance), device_of(instance))),
       inputs_(engine_.inputs()),
       outputs_(engine_.outputs()),
+      picture_dims_(inputs_.size()),
       state_of_output_(outputs_.size()),
       scratch_(outputs_.size()) {
   const std::string device = engine_.info().device;
@@ -65,6 +66,14 @@ Instance::Instance(Model& model, TRITONBACKEND_ModelInstance* instance)
         state_of_output_[o] = state.output;
         has_states_ = true;
       }
+  const auto& encoded = model.config().encoded;
+  for (size_t i = 0; i < inputs_.size(); ++i)
+    if (std::find(encoded.begin(), encoded.end(), inputs_[i].name) != encoded.end()) {
+      picture_dims_[i].resize(3);
+      check(temper_picture_dims(engine_.handle(), i, nullptr, picture_dims_[i].data()));
+      for (const auto& profile : engine_.profiles()) most_pictures_ = std::max(most_pictures_, profile[i].max[0]);
+    }
+  if (most_pictures_ < 1) most_pictures_ = 1024;  // nothing limits the batch: what one request may make is limited
   for (const auto& bucket : engine_.buckets()) {
     auto& dims = buckets_.emplace_back();
     for (const temper::Port& port : bucket) dims.push_back(port.dims);
@@ -96,10 +105,19 @@ int64_t Instance::bucket_for(const std::vector<std::vector<int64_t>>& dims, int6
 
 // Prepares the session for them, too. `rows`: in the place of the first dimension, where there are batches.
 const Instance::Shapes& Instance::shapes_for(const std::vector<std::vector<int64_t>>& dims, int64_t rows) {
+  const bool batched = model_.config().max_batch > 0;
+  if (prepared_ && std::equal(dims.begin(), dims.end(), prepared_->inputs.begin(), prepared_->inputs.end(),
+                              [&](const auto& asked, const auto& known) {
+                                return asked.size() == known.size() &&
+                                       (asked.empty() || (batched ? rows : asked[0]) == known[0]) &&
+                                       (asked.empty() || std::equal(asked.begin() + 1, asked.end(), known.begin() + 1));
+                              }))
+    return *prepared_;
+  prepared_ = nullptr;
   std::vector<std::vector<int64_t>> all = dims;
   std::vector<int64_t> key;
   for (auto& one : all) {
-    if (model_.config().max_batch > 0 && !one.empty()) one[0] = rows;
+    if (batched && !one.empty()) one[0] = rows;
     key.insert(key.end(), one.begin(), one.end());
     key.push_back(-1);
   }
@@ -110,20 +128,36 @@ const Instance::Shapes& Instance::shapes_for(const std::vector<std::vector<int64
   check(temper_session_read_statistics(session_, &statistics));
   model_.metrics().add(Count::plans_made, 0, double(statistics.plans_made - plans_made_));
   plans_made_ = statistics.plans_made;
-  if (const auto it = shapes_.find(key); it != shapes_.end()) return it->second;
+  if (const auto it = shapes_.find(key); it != shapes_.end()) return *(prepared_ = &it->second);
   if (shapes_.size() >= 1024) shapes_.clear();  // clients choose shapes: what is kept of them is limited
   Shapes shapes;
   shapes.outputs = engine_.output_dims(all);
   for (const auto& one : shapes.outputs)
     shapes.known = shapes.known && std::find(one.begin(), one.end(), -1) == one.end();
   shapes.inputs = std::move(all);
-  return shapes_.emplace(std::move(key), std::move(shapes)).first->second;
+  prepared_ = &shapes_.emplace(std::move(key), std::move(shapes)).first->second;
+  return *prepared_;
+}
+
+void Instance::Taken::begin(TRITONBACKEND_Request* its) {
+  request = its;
+  response = nullptr;
+  for (auto& list : pieces) list.clear();
+  decoded.clear();
+  rows = 1;
+  first_row = 0;
+  failed.reset();
 }
 
 // What the request holds and asks for. Throws Refusal.
 void Instance::take(Taken& taken) {
   const bool batched = model_.config().max_batch > 0;
-  for (const temper::Port& port : inputs_) {
+  taken.dims.resize(inputs_.size());
+  taken.pieces.resize(inputs_.size());
+  taken.decoded.resize(inputs_.size());
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    const temper::Port& port = inputs_[i];
+    const bool encoded = !picture_dims_[i].empty();
     TRITONBACKEND_Input* input = nullptr;
     check(TRITONBACKEND_RequestInput(taken.request, port.name.c_str(), &input));
     TRITONSERVER_DataType type;
@@ -131,15 +165,17 @@ void Instance::take(Taken& taken) {
     uint32_t rank = 0, buffers = 0;
     uint64_t bytes = 0;
     check(TRITONBACKEND_InputProperties(input, nullptr, &type, &dims, &rank, &bytes, &buffers));
-    auto& its = taken.dims.emplace_back(dims, dims + rank);
-    if (type != type_of(port.dtype))
-      refuse("input '" + port.name + "' has another type than the plan's, " + type_name(port.dtype));
+    auto& its = taken.dims[i];
+    its.assign(dims, dims + rank);
+    if (type != (encoded ? TRITONSERVER_TYPE_BYTES : type_of(port.dtype)))
+      refuse("input '" + port.name + "' has another type than " +
+             (encoded ? "the configuration's, TYPE_STRING" : "the plan's, " + type_name(port.dtype)));
     if (batched && (its.empty() || its[0] != (taken.dims[0].empty() ? -1 : taken.dims[0][0])))
       refuse("input '" + port.name + "' is " + text_of(its) + "; its batch is not that of the other inputs");
-    if (const size_t needed = bytes_of(port.dtype, its); bytes != needed)
+    if (const size_t needed = bytes_of(port.dtype, its); !encoded && bytes != needed)
       refuse("input '" + port.name + "' of " + text_of(its) + " has " + std::to_string(bytes) + " bytes; it needs " +
              std::to_string(needed));
-    auto& pieces = taken.pieces.emplace_back();
+    auto& pieces = taken.pieces[i];
     size_t sum = 0;
     for (uint32_t b = 0; b < buffers; ++b) {
       Piece piece{nullptr, 0, gpu_ ? TRITONSERVER_MEMORY_GPU : TRITONSERVER_MEMORY_CPU, gpu_ ? gpu_id_ : 0};
@@ -147,15 +183,17 @@ void Instance::take(Taken& taken) {
       check(TRITONBACKEND_InputBuffer(input, b, &piece.data, &size, &piece.memory, &piece.memory_id));
       piece.bytes = size;
       sum += size;
-      if (piece.memory == TRITONSERVER_MEMORY_GPU && (!gpu_ || piece.memory_id != gpu_id_))
-        refuse("input '" + port.name + "' lies in the memory of GPU " + std::to_string(piece.memory_id) +
-                   ", and the plan runs on " + engine_.info().device +
+      if (piece.memory == TRITONSERVER_MEMORY_GPU && (encoded || !gpu_ || piece.memory_id != gpu_id_))
+        refuse("input '" + port.name + "' lies in the memory of GPU " + std::to_string(piece.memory_id) + ", and " +
+                   (encoded ? "encoded pictures are read on the host"
+                            : std::string("the plan runs on ") + engine_.info().device) +
                    ": give it in system memory or system shared memory",
                TRITONSERVER_ERROR_UNSUPPORTED);
       if (size) pieces.push_back(piece);
     }
     if (sum != bytes)
       refuse("input '" + port.name + "' came with " + std::to_string(sum) + " of " + std::to_string(bytes) + " bytes");
+    if (encoded) decode(taken, i);
   }
   taken.rows = batched ? taken.dims[0][0] : 1;
   taken.wanted.assign(outputs_.size(), 0);
@@ -172,11 +210,51 @@ void Instance::take(Taken& taken) {
   check(TRITONBACKEND_ResponseNew(&taken.response, taken.request));
 }
 
+// Files of pictures, each with its length in four bytes in front, become what the plan takes, prepared as it remembers.
+// Throws Refusal that names the picture which cannot be read.
+void Instance::decode(Taken& taken, size_t input) {
+  const std::string name = "input '" + inputs_[input].name + "'";
+  std::vector<int64_t>& dims = taken.dims[input];
+  const bool one_each = dims.size() == 1 || (dims.size() == 2 && dims[1] == 1);
+  const int64_t count = one_each ? dims[0] : -1;
+  if (count < 0 || count > most_pictures_)
+    refuse(name + " is " + text_of(dims) + "; it takes a string for each of up to " + std::to_string(most_pictures_) +
+           " pictures");
+  std::vector<char> joined;  // where the client's bytes came in several pieces
+  auto& pieces = taken.pieces[input];
+  if (pieces.size() > 1)
+    for (const Piece& piece : pieces)
+      joined.insert(joined.end(), static_cast<const char*>(piece.data),
+                    static_cast<const char*>(piece.data) + piece.bytes);
+  const char* from = pieces.size() == 1 ? static_cast<const char*>(pieces[0].data) : joined.data();
+  size_t left = pieces.size() == 1 ? pieces[0].bytes : joined.size();
+  dims.assign(picture_dims_[input].begin(), picture_dims_[input].end());
+  const size_t one = bytes_of(inputs_[input].dtype, dims);
+  dims.insert(dims.begin(), count);
+  auto& decoded = taken.decoded[input];
+  for (int64_t i = 0; i < count; ++i) {
+    uint32_t bytes = 0;
+    if (left >= sizeof bytes) std::memcpy(&bytes, from, sizeof bytes);
+    if (left < sizeof bytes || bytes > left - sizeof bytes)
+      refuse(name + " ends in picture " + std::to_string(i) + " of " + std::to_string(count));
+    decoded.resize(decoded.size() + one);
+    if (temper_picture_decode(engine_.handle(), input, nullptr, from + sizeof bytes, bytes,
+                              decoded.data() + decoded.size() - one, one) != TEMPER_OK)
+      refuse(name + ", picture " + std::to_string(i) + ": " + temper_last_error());
+    from += sizeof bytes + bytes;
+    left -= sizeof bytes + bytes;
+  }
+  if (left) refuse(name + " has " + std::to_string(left) + " bytes behind its last picture");
+  pieces.assign(1, {decoded.data(), decoded.size(), TRITONSERVER_MEMORY_CPU, 0});
+  if (decoded.empty()) pieces.clear();
+}
+
 // Requests that run together: those whose shapes are the same but for the batch, up to max_batch_size.
-std::vector<std::vector<Instance::Taken*>> Instance::groups_of(std::vector<Taken>& all) const {
+std::vector<std::vector<Instance::Taken*>> Instance::groups_of(uint32_t count) {
   std::vector<std::vector<Taken*>> groups;
   const int64_t most = model_.config().max_batch;
-  for (Taken& taken : all) {
+  for (uint32_t r = 0; r < count; ++r) {
+    Taken& taken = taken_[r];
     if (taken.failed) continue;
     const auto fits = [&](const std::vector<Taken*>& group) {
       int64_t rows = taken.rows;
@@ -383,8 +461,8 @@ int64_t Instance::run(const std::vector<Taken*>& group, Times& times) {
   return bucket;
 }
 
-// Sends what there is, the answer or the error, and lets go of the request.
-void Instance::finish(Taken& taken, const Times& times) noexcept {
+// Sends what there is: the answer or the error.
+void Instance::send(Taken& taken) noexcept {
   TRITONSERVER_Error* error = nullptr;
   if (taken.failed) {
     error = TRITONSERVER_ErrorNew(taken.failed->code(), taken.failed->what());
@@ -398,10 +476,14 @@ void Instance::finish(Taken& taken, const Times& times) noexcept {
     log_error(TRITONBACKEND_ResponseSend(taken.response, TRITONSERVER_RESPONSE_COMPLETE_FINAL, error),
               "a response was not sent");
   if (error) TRITONSERVER_ErrorDelete(error);
-  const uint64_t end = now_ns();
-  const uint64_t run_start = times.run_start ? times.run_start : end, run_end = times.run_end ? times.run_end : end;
-  log_error(TRITONBACKEND_ModelInstanceReportStatistics(instance_, taken.request, !taken.failed, times.start, run_start,
-                                                        run_end, end),
+}
+
+// Says what the request took, and lets go of it.
+void Instance::release(Taken& taken, const Times& times) noexcept {
+  const uint64_t end = times.end ? times.end : now_ns();
+  log_error(TRITONBACKEND_ModelInstanceReportStatistics(instance_, taken.request, !taken.failed, times.start,
+                                                        times.run_start ? times.run_start : end,
+                                                        times.run_end ? times.run_end : end, end),
             "statistics were not taken");
   log_error(TRITONBACKEND_RequestRelease(taken.request, TRITONSERVER_REQUEST_RELEASE_ALL),
             "a request was not released");
@@ -410,18 +492,18 @@ void Instance::finish(Taken& taken, const Times& times) noexcept {
 void Instance::execute(TRITONBACKEND_Request* const* requests, uint32_t count) noexcept {
   Times times;
   times.start = now_ns();
-  const auto attempt = [](Taken& taken, auto&& body) {
+  const auto attempt = [](std::optional<Refusal>& failed, auto&& body) {
     try {
       body();
-    } catch (const Refusal& refusal) { taken.failed = refusal; } catch (const std::exception& error) {
-      taken.failed = Refusal(TRITONSERVER_ERROR_INTERNAL, error.what());
+    } catch (const Refusal& refusal) { failed = refusal; } catch (const std::exception& error) {
+      failed = Refusal(TRITONSERVER_ERROR_INTERNAL, error.what());
     }
   };
-  std::vector<Taken> all(count);
+  if (taken_.size() < count) taken_.resize(count);
   for (uint32_t r = 0; r < count; ++r) {
-    Taken& taken = all[r];
-    taken.request = requests[r];
-    attempt(taken, [&] {
+    Taken& taken = taken_[r];
+    taken.begin(requests[r]);
+    attempt(taken.failed, [&] {
       bool cancelled = false;
       check(TRITONBACKEND_RequestIsCancelled(taken.request, &cancelled));
       if (cancelled) {
@@ -430,30 +512,37 @@ void Instance::execute(TRITONBACKEND_Request* const* requests, uint32_t count) n
       }
       take(taken);
     });
-    if (taken.failed) finish(taken, times);
+    if (!taken.failed) continue;
+    send(taken);
+    release(taken, times);
   }
-  for (const std::vector<Taken*>& group : groups_of(all)) {
+  for (const std::vector<Taken*>& group : groups_of(count)) {
     Times its = times;
-    Taken failed;
+    std::optional<Refusal> failed;
     int64_t bucket = 0, rows = 0;
     attempt(failed, [&] { bucket = run(group, its); });
+    its.end = now_ns();
     bool any = false;
     for (Taken* const taken : group) {
-      if (failed.failed && !taken->failed) taken->failed = failed.failed;
+      if (failed && !taken->failed) taken->failed = failed;
       rows += taken->rows;
       any = any || !taken->failed;
-      finish(*taken, its);
+      send(*taken);
     }
-    if (!failed.failed) {  // behind the answers: nobody waits for it
-      Metrics& metrics = model_.metrics();
+    const uint64_t sent = now_ns();
+    // Behind the answers: nobody waits for it.
+    for (Taken* const taken : group) release(*taken, its);
+    Metrics& metrics = model_.metrics();
+    if (!failed) {
       metrics.add(Count::runs, bucket, 1);
       metrics.add(Count::run_us, bucket, double(its.run_end - its.run_start) / 1000);
       metrics.add(Count::rows, 0, double(rows));
       metrics.add(Count::padded_rows, 0, double(std::max<int64_t>(bucket - rows, 0)));
+      metrics.add(Count::send_us, 0, double(sent - its.end) / 1000);
     }
     if (any)
       log_error(TRITONBACKEND_ModelInstanceReportBatchStatistics(instance_, uint64_t(rows), its.start, its.run_start,
-                                                                 its.run_end, now_ns()),
+                                                                 its.run_end, its.end),
                 "statistics were not taken");
   }
 }

@@ -16,6 +16,7 @@ constexpr const char* kNames[kCounts][2] = {
     {"temper_padded_rows_total", "Rows that were run to fill a bucket, for nobody"},
     {"temper_plans_made_total", "Plans made on the spot for shapes that no plan was tuned for"},
     {"temper_cancelled_total", "Requests that were cancelled before their run, and not run"},
+    {"temper_send_us_total", "Microseconds in which the server took answers that were made"},
 };
 }  // namespace
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the backend counts beside the server's own statistics, for its metrics page: runs, time and rows by bucket, rows
-// of padding, plans made on the spot, requests cancelled before their run.
+// of padding, plans made on the spot, requests cancelled before their run, time in which the server took the answers.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -13,8 +13,8 @@
 namespace temper::triton {
 
 // A server without metrics, or one that refuses one, counts nothing; requests do not notice.
-enum class Count { runs, run_us, rows, padded_rows, plans_made, cancelled };
-constexpr size_t kCounts = 6;
+enum class Count { runs, run_us, rows, padded_rows, plans_made, cancelled, send_us };
+constexpr size_t kCounts = 7;
 
 class MetricFamilies {  // of the backend
  public:

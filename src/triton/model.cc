@@ -97,6 +97,11 @@ PlanShape shape_of(const temper::Engine& engine) {
   PlanShape shape;
   shape.inputs = engine.inputs();
   shape.outputs = engine.outputs();
+  for (size_t i = 0; i < shape.inputs.size(); ++i) {
+    int64_t dims[3];
+    shape.pictures.push_back(shape.inputs[i].dims.size() == 4 &&
+                             temper_picture_dims(engine.handle(), i, nullptr, dims) == TEMPER_OK);
+  }
   for (const auto* ports : {&shape.inputs, &shape.outputs})
     for (const temper::Port& port : *ports) {
       if (type_name(port.dtype).empty())
@@ -218,7 +223,7 @@ temper::Engine Model::engine_for(Place place, int32_t device) {
       // Read, not mapped: whoever changes the repository changes nothing for a model that is loaded.
       temper::LoadOptions options;
       options.device = named;
-      const temper::Engine engine = temper::Engine::load(path, options);
+      temper::Engine engine = temper::Engine::load(path, options);
       const bool gpu = is_gpu(engine);
       if (place == Place::any || gpu == (place == Place::gpu)) {
         engines_.push_back({path, engine});

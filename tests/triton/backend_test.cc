@@ -10,9 +10,12 @@
 #include <set>
 
 #include "../cli/program.h"
+#include "../paths.h"
 #include "../plan/helpers.h"
+#include "base/file.h"
 #include "optimize/build_engine.h"
 #include "scripted_server.h"
+#include "temper/temper_c.h"
 
 namespace temper {
 namespace {
@@ -61,8 +64,10 @@ class TritonBackend : public ::testing::Test {
     server.reset();
   }
   std::shared_ptr<Engine> put(Graph graph, std::map<std::string, ShapeRange> shapes,
-                              const std::string& file = "model.temper", const std::string& device = "cpu") {
+                              const std::string& file = "model.temper", const std::string& device = "cpu",
+                              bool pictures = false) {
     BuildOptions options;
+    if (pictures) options.input_pictures = {""};
     options.measure = false;
     options.threads = 1;
     options.device = device;
@@ -335,6 +340,134 @@ TEST_F(TritonBackend, InstanceGroupsOfAnotherDeviceThanThePlansAreRefused) {
                   "it is for cpu");
   ScriptedModel model("m", folder, R"({"name":"m","instance_group":[{"kind":"KIND_CPU"}]})");
   EXPECT_EQ(model.load(TRITONSERVER_INSTANCEGROUPKIND_CPU), "");
+}
+
+// A request of encoded pictures as the server gives it: each behind its length.
+TRITONBACKEND_Request encoded(const std::vector<std::string>& files, size_t pieces = 1) {
+  std::vector<char> all;
+  for (const std::string& file : files) {
+    const uint32_t bytes = uint32_t(file.size());
+    const auto* const length = reinterpret_cast<const char*>(&bytes);
+    all.insert(all.end(), length, length + 4);
+    all.insert(all.end(), file.begin(), file.end());
+  }
+  TRITONBACKEND_Request made;
+  SentInput& sent = made.inputs["x"];
+  sent.type = TRITONSERVER_TYPE_BYTES;
+  sent.dims = {int64_t(files.size()), 1};
+  for (size_t p = 0; p < pieces; ++p)
+    sent.pieces.emplace_back(all.begin() + long(all.size() * p / pieces),
+                             all.begin() + long(all.size() * (p + 1) / pieces));
+  made.outputs = {"y"};
+  return made;
+}
+
+std::string picture(const std::string& name) {
+  return read_file(paths::source_folder() + "/tests/fuzz/seeds/picture/" + name);
+}
+
+constexpr const char* kEncoded =
+    R"({"name":"m","backend":"temper","max_batch_size":0,"input":[{"name":"x","data_type":"TYPE_STRING","dims":[1]}]})";
+
+class TritonPictures : public TritonBackend {
+ protected:
+  // A plan that takes pixels, in batches up to 8.
+  void SetUp() override {
+    TritonBackend::SetUp();
+    engine = put(small_graph("n"), {{"x", {{1, 3, 8, 8}, {8, 3, 8, 8}, {8, 3, 8, 8}}}}, "model.temper", "cpu", true);
+    ASSERT_EQ(engine->inputs()[0].type.dtype, DType::u8);
+  }
+  // What the C API makes of the pictures, in a run of `bucket`.
+  Tensor want(const std::vector<std::string>& files, int64_t bucket) const {
+    temper_engine* its = nullptr;
+    EXPECT_EQ(temper_engine_load((folder / "1/model.temper").c_str(), &its), TEMPER_OK) << temper_last_error();
+    Tensor pixels(DType::u8, {bucket, 8, 8, 3});
+    std::memset(pixels.raw_mutable(), 0, size_t(pixels.bytes()));
+    for (size_t i = 0; i < files.size(); ++i)
+      EXPECT_EQ(temper_picture_decode(its, 0, nullptr, files[i].data(), files[i].size(),
+                                      reinterpret_cast<char*>(pixels.raw_mutable()) + i * 192, 192),
+                TEMPER_OK)
+          << temper_last_error();
+    temper_engine_free(its);
+    return Session(engine).run({pixels})[0];
+  }
+  std::shared_ptr<Engine> engine;
+};
+
+TEST_F(TritonPictures, PlansTakePicturesAsPixelsOrAsFiles) {
+  {
+    ScriptedModel model("m", folder, kConfig);
+    ASSERT_EQ(model.load(), "");
+    const auto config = nlohmann::json::parse(model.config());
+    EXPECT_EQ(config["input"][0]["data_type"], "TYPE_UINT8");
+    EXPECT_EQ(config["input"][0]["dims"], (std::vector<int>{8, 8, 3}));
+  }
+  ScriptedModel model("m", folder, kEncoded);
+  ASSERT_EQ(model.load(), "");
+  const auto config = nlohmann::json::parse(model.config());
+  EXPECT_EQ(config["max_batch_size"], 8);
+  EXPECT_EQ(config["input"][0]["data_type"], "TYPE_STRING");
+  const std::vector<std::string> files{picture("rgb.jpg"), picture("rgb.png"), picture("progressive.jpg"),
+                                       picture("lossy.webp")};
+  for (const size_t pieces : {1, 3}) {
+    TRITONBACKEND_Request two = encoded({files[0], files[1]}, pieces);
+    ASSERT_EQ(model.execute({&two}), "");
+    ASSERT_FALSE(two.answer.failed) << two.answer.error;
+    EXPECT_EQ(two.answer.outputs.at("y").bytes, bytes_of(want({files[0], files[1]}, 2)));
+  }
+  TRITONBACKEND_Request one = encoded({files[2]}), three = encoded({files[3], files[0], files[1]});
+  ASSERT_EQ(model.execute({&one, &three}), "");
+  const Tensor all = want({files[2], files[3], files[0], files[1]}, 4);
+  EXPECT_EQ(one.answer.outputs.at("y").bytes, slice(all, 0, 1));
+  EXPECT_EQ(three.answer.outputs.at("y").bytes, slice(all, 1, 3));
+}
+
+TEST_F(TritonPictures, APictureThatCannotBeReadIsTheErrorOfItsRequestAlone) {
+  ScriptedModel model("m", folder, kEncoded);
+  ASSERT_EQ(model.load(), "");
+  const std::string good = picture("rgb.jpg");
+  std::vector<std::pair<TRITONBACKEND_Request, std::string>> wrong;
+  wrong.emplace_back(encoded({good, good.substr(0, 40)}), "input 'x', picture 1: ");
+  wrong.emplace_back(encoded({"no picture"}), "input 'x', picture 0: ");
+  wrong.emplace_back(encoded({""}), "input 'x', picture 0: ");
+  wrong.emplace_back(encoded({picture("huge_rows.bmp")}), "input 'x', picture 0: ");
+  wrong.emplace_back(encoded({good}), "ends in picture 0 of 1");
+  wrong.back().first.inputs["x"].pieces[0].pop_back();
+  wrong.emplace_back(encoded({good, good}), "ends in picture 1 of 2");
+  wrong.back().first.inputs["x"].pieces[0].resize(4 + good.size() + 3);
+  wrong.emplace_back(encoded({good, good}), "bytes behind its last picture");
+  wrong.back().first.inputs["x"].dims = {1, 1};
+  wrong.emplace_back(encoded({good}), "[1,2]; it takes a string for each of up to 8 pictures");
+  wrong.back().first.inputs["x"].dims = {1, 2};
+  wrong.emplace_back(encoded(std::vector<std::string>(9, good)), "[9,1]; it takes a string for each of up to 8");
+  wrong.emplace_back(encoded({good}), "another type than the configuration's, TYPE_STRING");
+  wrong.back().first.inputs["x"].type = TRITONSERVER_TYPE_UINT8;
+  wrong.emplace_back(encoded({good}), "memory of GPU 0, and encoded pictures are read on the host");
+  wrong.back().first.inputs["x"].memory = TRITONSERVER_MEMORY_GPU;
+  for (auto& [bad, why] : wrong) {
+    TRITONBACKEND_Request other = encoded({good});
+    ASSERT_EQ(model.execute({&bad, &other}), "");
+    EXPECT_TRUE(bad.answer.failed) << why;
+    EXPECT_EQ(bad.answer.code,
+              why.starts_with("memory") ? TRITONSERVER_ERROR_UNSUPPORTED : TRITONSERVER_ERROR_INVALID_ARG);
+    EXPECT_CONTAINS(bad.answer.error, why);
+    EXPECT_EQ(bad.answer.released, 1);
+    EXPECT_EQ(other.answer.outputs.at("y").bytes, bytes_of(want({good}, 1))) << why;
+  }
+}
+
+TEST_F(TritonPictures, AConfigurationOfPicturesThatDoesNotFitIsToldTheLineToWrite) {
+  const auto said = [&](const std::string& io) {
+    ScriptedModel model("m", folder, R"({"name":"m","backend":"temper","input":[)" + io + "]}");
+    return model.load();
+  };
+  EXPECT_CONTAINS(said(R"({"name":"x","data_type":"TYPE_STRING","dims":[8,8,3]})"), "Write dims: [ 1 ]");
+  EXPECT_CONTAINS(said(R"({"name":"x","data_type":"TYPE_STRING","dims":[-1]})"), "Write dims: [ 1 ]");
+  EXPECT_EQ(said(R"({"name":"x","data_type":"TYPE_STRING","dims":["1"]})"), "");
+  put(parse_graph("graph \"g\"\ninput %x: f32[n,4]\n%y: f32[n,4] = softmax(%x) axis=1\noutput \"y\" = %y\n"),
+      {{"x", {{1, 4}, {4, 4}, {4, 4}}}});
+  EXPECT_CONTAINS(said(R"({"name":"x","data_type":"TYPE_STRING","dims":[1]})"),
+                  "no picture can become it. Write data_type: TYPE_FP32");
 }
 
 // Of a plan without rows that are independent: the softmax over the batch.

@@ -8,7 +8,6 @@ import argparse
 import json
 import os
 import pathlib
-import queue
 import random
 import signal
 import subprocess
@@ -20,9 +19,9 @@ import unittest
 import numpy as np
 import tritonclient.grpc as grpc
 import tritonclient.http as http
-import tritonclient.utils.shared_memory as shm
 
 import temper
+from mixed import mixed
 from real import Server, folder
 
 arguments = argparse.ArgumentParser()
@@ -66,96 +65,10 @@ class RealServer(unittest.TestCase):
     def test_sixteen_mixed_clients_get_the_bits_of_a_run_in_this_process(self):
         self.add("digits", None, "--instances", 2, "--max-delay", 300)
         server = self.server()
-        engine = temper.load(str(self.plan))
-        session_lock, known = threading.Lock(), {}
-        rows = np.random.default_rng(1).random((64, 1, 8, 8), dtype=np.float32)
-
-        def expected(at, count, bucket, row):
-            key = (at, count, bucket, row)
-            with session_lock:
-                if key not in known:
-                    batch = np.zeros((bucket, 1, 8, 8), np.float32)
-                    batch[row:row + count] = rows[at:at + count]
-                    known[key] = engine.run(batch)["logits"][row:row + count].copy()
-                return known[key]
-
-        left, wrong, done, lock = [options.requests], [], [0], threading.Lock()
-        buckets = set()
-
-        def judge(at, count, parameters, got):
-            bucket, row = int(parameters["temper_bucket"]), int(parameters["temper_row"])
-            want = expected(at, count, bucket, row)
-            with lock:
-                done[0] += 1
-                buckets.add(bucket)
-                if got.shape != want.shape or got.tobytes() != want.tobytes():
-                    wrong.append((at, count, bucket, row))
-
-        def of_grpc(result):
-            return {name: value.int64_param for name, value in result.get_response().parameters.items()}
-
-        def work(kind, number):
-            try:
-                draw = random.Random(number)
-                address = f"127.0.0.1:{server.port + (0 if kind in ('http', 'http-shm') else 1)}"
-                module = http if kind in ("http", "http-shm") else grpc
-                client = module.InferenceServerClient(address)
-                results = queue.Queue()
-                if kind == "stream":
-                    client.start_stream(lambda result, error: results.put((result, error)))
-                if kind.endswith("shm"):
-                    name = f"temper_{os.getpid()}_{number}"
-                    there = shm.create_shared_memory_region(name, "/" + name, 32 * 256 + 32 * 40)
-                    client.register_system_shared_memory(name, "/" + name, 32 * 256 + 32 * 40)
-                while True:
-                    with lock:
-                        if left[0] == 0:
-                            break
-                        left[0] -= 1
-                    count = draw.randint(1, 32)
-                    at = draw.randint(0, 64 - count)
-                    data = rows[at:at + count]
-                    given = module.InferInput("image", list(data.shape), "FP32")
-                    asked = module.InferRequestedOutput("logits")
-                    if kind.endswith("shm"):
-                        shm.set_shared_memory_region(there, [data])
-                        given.set_shared_memory(name, data.nbytes)
-                        asked.set_shared_memory(name, count * 40, 32 * 256)
-                    else:
-                        given.set_data_from_numpy(data)
-                    if kind == "stream":
-                        client.async_stream_infer("digits", [given], outputs=[asked])
-                        result, error = results.get(timeout=60)
-                        if error:
-                            raise error
-                    else:
-                        result = client.infer("digits", [given], outputs=[asked])
-                    parameters = result.get_response().get("parameters") if module is http else of_grpc(result)
-                    if kind.endswith("shm"):
-                        got = np.array(shm.get_contents_as_numpy(there, np.float32, [count, 10], 32 * 256))
-                    else:
-                        got = result.as_numpy("logits")
-                    judge(at, count, parameters, got)
-                if kind == "stream":
-                    client.stop_stream()
-                if kind.endswith("shm"):
-                    client.unregister_system_shared_memory(name)
-                    shm.destroy_shared_memory_region(there)
-                client.close()
-            except Exception as error:  # shown by the main thread
-                with lock:
-                    wrong.append(repr(error))
-
-        kinds = ["http", "grpc", "stream", "http-shm", "grpc-shm"]
-        threads = [threading.Thread(target=work, args=(kinds[n % 5], n)) for n in range(16)]
-        begun = time.monotonic()
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        print(f"\n  {done[0]} requests of {options.requests} answered in {time.monotonic() - begun:.0f} s, {len(wrong)} wrong; buckets {sorted(buckets)}")
-        self.assertEqual(wrong[:3], [])
-        self.assertEqual(done[0], options.requests)
+        done = mixed(server, temper.load(str(self.plan)), options.requests)
+        print(f"\n  {done['answered']} requests of {options.requests} answered in {done['seconds']:.0f} s, {len(done['wrong'])} wrong; buckets {done['buckets']}")
+        self.assertEqual(done["wrong"][:3], [])
+        self.assertEqual(done["answered"], options.requests)
         self.assertEqual(server.statistics("digits")["inference_stats"]["fail"]["count"], 0)
         self.assertGreater(server.metric("temper_rows_total", model="digits"), options.requests)
 
@@ -338,6 +251,34 @@ class RealServer(unittest.TestCase):
                 sums[sequence] += x[0]
                 np.testing.assert_array_equal(result.as_numpy("y")[0], sums[sequence])
         client.close()
+
+    def test_pictures_are_sent_as_files_and_a_damaged_one_fails_alone(self):
+        plan, seeds = self.work / "photos.plan", ROOT / "tests/fuzz/seeds/picture"
+        program("build", ROOT / "models/digits_cnn.onnx", "-o", plan, "--shapes", "image=1x1x8x8:1x1x8x8:4x1x8x8", "--threads", 1, "--no-measure", "--input-pictures")
+        self.add("photos", plan, "--encoded-pictures")
+        server = self.server()
+        files = {name: (seeds / name).read_bytes() for name in ("rgb.jpg", "progressive.jpg", "rgb.png")}
+        want = {}
+        for name in files:
+            program("run", plan, "--input", seeds / name, "--output-dir", self.work / ("answer-" + name), "--quiet")
+            want[name] = np.load(next((self.work / ("answer-" + name)).glob("*.npy")))
+        client = http.InferenceServerClient(f"127.0.0.1:{server.port}")
+        self.addCleanup(client.close)
+
+        def answer(pictures):
+            given = http.InferInput("image", [len(pictures), 1], "BYTES")
+            given.set_data_from_numpy(np.array([[one] for one in pictures], dtype=object))
+            return client.infer("photos", [given]).as_numpy("logits")
+
+        for name, content in files.items():
+            np.testing.assert_array_equal(answer([content]), want[name])
+        np.testing.assert_allclose(answer(list(files.values())), np.concatenate(list(want.values())), rtol=1e-5, atol=1e-5)
+        with self.assertRaisesRegex(Exception, "picture 1: .*damaged"):
+            answer([files["rgb.jpg"], files["rgb.jpg"][:300]])
+        np.testing.assert_array_equal(answer([files["rgb.jpg"]]), want["rgb.jpg"])
+        # The file alone is a request, as the document's curl sends it.
+        said = subprocess.run(["curl", "-sf", server.url("/v2/models/photos/infer"), "-H", "Inference-Header-Content-Length: 0", "--data-binary", f"@{seeds}/rgb.jpg"], check=True, capture_output=True).stdout
+        np.testing.assert_array_equal(np.frombuffer(said[-40:], np.float32), want["rgb.jpg"].ravel())
 
     def test_the_document_runs_as_it_stands(self):
         import re

@@ -3,6 +3,7 @@
 #include "serve/repository.h"
 
 #include <cstdio>
+#include <nlohmann/json.hpp>
 
 #include "base/file.h"
 #include "cli/json_text.h"
@@ -34,6 +35,9 @@ void add_repository(Command& verb, Context& context) {
       .check(whole_number(0));
   verb.add_option("--labels", options->model.labels,
                   "file with a class name in each line, for the server's classification extension");
+  verb.add_flag(
+      "--encoded-pictures", options->model.encoded_pictures,
+      "clients of a new model send JPEG or PNG files, prepared as the plan remembers, in the place of pixels");
   verb.footer(
       "A server that polls the repository, or is told to load the model, finds the version whole. What a model's "
       "config.pbtxt says stays.");

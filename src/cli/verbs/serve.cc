@@ -25,7 +25,7 @@ struct Options {
   std::string repository;
   int instances = 0;
   int64_t max_delay_us = -1;
-  bool dry_run = false;
+  bool encoded_pictures = false, dry_run = false;
   TritonOptions triton;
 };
 
@@ -43,7 +43,9 @@ std::vector<ServedModel> models_of(const Options& options) {
     ServedModel* model = nullptr;
     for (ServedModel& known : models)
       if (known.name == name) model = &known;
-    if (!model) model = &models.emplace_back(ServedModel{name, {}, 1, options.instances, options.max_delay_us, ""});
+    if (!model)
+      model = &models.emplace_back(
+          ServedModel{name, {}, 1, options.instances, options.max_delay_us, "", options.encoded_pictures});
     model->plans.push_back(plan);
   }
   return models;
@@ -53,7 +55,7 @@ std::vector<ServedModel> models_of(const Options& options) {
 std::string write_repository(const Options& options) {
   const std::vector<ServedModel> models = models_of(options);
   const bool own = options.repository.empty();
-  const std::string folder = own ? concat(cache_folder(), "/serve/", options.triton.port) : options.repository;
+  std::string folder = own ? concat(cache_folder(), "/serve/", options.triton.port) : options.repository;
   if (!own && std::filesystem::exists(folder) && !std::filesystem::is_empty(folder))
     fail(ErrorKind::usage, "--repository '", folder,
          "' is not empty; temper repository add adds to one, and "
@@ -124,6 +126,8 @@ void add_serve(Command& verb, Context&) {
   verb.add_option("--max-delay", options->max_delay_us,
                   "microseconds that a request waits for others to be joined with (0)")
       .check(whole_number(0));
+  verb.add_flag("--encoded-pictures", options->encoded_pictures,
+                "clients send JPEG or PNG files, prepared as the plans remember, in the place of pixels");
   verb.add_option("--repository", options->repository,
                   "folder to write the model repository to; without plans, one to serve; by default one in the cache");
   verb.add_option("--triton", options->triton.program,
