@@ -556,6 +556,15 @@ TEST_F(CApi, AnEngineOfTheHostHasNoMemoryOfADevice) {
   temper_device_run how = {};
   how.in_stream = 1;
   refused(temper_session_run_on_device_with(session_, &input, 1, &how), TEMPER_USAGE, {"runs on cpu"});
+  float to[2] = {3, 4};
+  for (const temper_copy_direction direction : {TEMPER_TO_HOST, TEMPER_TO_DEVICE, TEMPER_ON_DEVICE})
+    refused(temper_session_copy(session_, to, x.data(), sizeof to, direction), TEMPER_USAGE, {"runs on cpu"});
+  refused(temper_session_copy(nullptr, to, x.data(), sizeof to, TEMPER_TO_HOST), TEMPER_USAGE, {"the session is NULL"});
+  refused(temper_session_copy(session_, nullptr, x.data(), sizeof to, TEMPER_TO_HOST), TEMPER_USAGE,
+          {"copy to", "NULL"});
+  refused(temper_session_copy(session_, to, nullptr, sizeof to, TEMPER_TO_HOST), TEMPER_USAGE, {"copied", "NULL"});
+  EXPECT_EQ(to[0], 3);
+  EXPECT_EQ(to[1], 4);
 }
 
 TEST_F(CApi, AnErrorStaysUntilTheNextOne) {

@@ -544,6 +544,50 @@ TEST_F(CudaScripted, TheCApiTakesAddressesOfTheGpu) {
   temper_engine_free(engine);
 }
 
+TEST_F(CudaScripted, TheCApiCopiesBetweenTheHostAndTheGpuBehindARunThatIsDone) {
+  const std::string path =
+      (std::filesystem::path(::testing::TempDir()) / concat("temper_copies_", getpid(), ".plan")).string();
+  save_engine(*build(running_sum(), "cuda:0", false, {{"x", {{1, 5}, {2, 5}, {9, 5}}}}), path);
+  temper_engine* engine = nullptr;
+  ASSERT_EQ(temper_engine_load(path.c_str(), &engine), TEMPER_OK) << temper_last_error();
+  std::filesystem::remove(path);
+  temper_session* session = nullptr;
+  ASSERT_EQ(temper_session_create(engine, &session), TEMPER_OK);
+  Session other(build(running_sum(), "cuda:0", false, {{"x", {{1, 5}, {2, 5}, {9, 5}}}}));
+  const auto memory = other.allocate_resident(120);
+  auto* const there = static_cast<char*>(memory.get());
+  const Tensor x = noise({3, 5}, 1);
+  const int64_t dims[] = {3, 5};
+  std::vector<float> back(15);
+  ASSERT_EQ(temper_session_copy(session, there, x.raw().data(), 60, TEMPER_TO_DEVICE), TEMPER_OK)
+      << temper_last_error();
+  ASSERT_EQ(temper_session_copy(session, there + 60, there, 60, TEMPER_ON_DEVICE), TEMPER_OK) << temper_last_error();
+  ASSERT_EQ(temper_session_copy(session, back.data(), there + 60, 60, TEMPER_TO_HOST), TEMPER_OK)
+      << temper_last_error();
+  EXPECT_EQ(std::memcmp(back.data(), x.raw().data(), 60), 0);
+  // What a run left on the GPU stays the run's output.
+  const temper_tensor input{TEMPER_F32, 2, dims, there};
+  ASSERT_EQ(temper_session_run_on_device(session, &input, 1), TEMPER_OK) << temper_last_error();
+  temper_tensor output;
+  ASSERT_EQ(temper_session_output(session, 0, &output), TEMPER_OK);
+  ASSERT_EQ(temper_session_copy(session, back.data(), output.data, 60, TEMPER_TO_HOST), TEMPER_OK);
+  temper_tensor again;
+  ASSERT_EQ(temper_session_output(session, 0, &again), TEMPER_OK) << temper_last_error();
+  EXPECT_EQ(again.data, output.data);
+  const temper_tensor host{TEMPER_F32, 2, dims, x.raw().data()};
+  ASSERT_EQ(temper_session_run(session, &host, 1), TEMPER_OK) << temper_last_error();
+  ASSERT_EQ(temper_session_output(session, 0, &output), TEMPER_OK);
+  EXPECT_EQ(std::memcmp(back.data(), output.data, 60), 0);
+  EXPECT_EQ(temper_session_copy(session, there, back.data(), 60, temper_copy_direction(7)), TEMPER_USAGE);
+  EXPECT_NE(std::string(temper_last_error()).find("no direction 7"), std::string::npos) << temper_last_error();
+  ASSERT_EQ(temper_session_enqueue(session, &host, 1, nullptr, 0), TEMPER_OK) << temper_last_error();
+  EXPECT_EQ(temper_session_copy(session, there, back.data(), 60, TEMPER_TO_DEVICE), TEMPER_USAGE)
+      << "a run is on its way";
+  EXPECT_EQ(temper_session_wait(session), TEMPER_OK) << temper_last_error();
+  temper_session_free(session);
+  temper_engine_free(engine);
+}
+
 TEST_F(CudaScripted, AnEnqueuedRunReadsPinnedMemoryAndWritesWhenItIsWaitedFor) {
   const std::string path =
       (std::filesystem::path(::testing::TempDir()) / concat("temper_enqueued_", getpid(), ".plan")).string();

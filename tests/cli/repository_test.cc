@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// temper repository and temper serve as a user calls them, without a server.
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "../paths.h"
+#include "base/file.h"
+#include "program.h"
+
+namespace temper {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string with_plan() {
+  const std::string folder = test_folder();
+  const Outcome built = temper(folder, "build '" + paths::source_folder() +
+                                           "/models/digits_cnn.onnx' -o digits.plan --shapes "
+                                           "image=1x1x8x8:1x1x8x8:4x1x8x8 --threads 1 --no-measure");
+  EXPECT_EQ(built.code, 0) << built.err;
+  return folder;
+}
+
+TEST(RepositoryVerb, AddsVersionsAndSaysWhere) {
+  const std::string folder = with_plan();
+  EXPECT_EQ(temper(folder, "repository add r digits digits.plan").out, "r/digits/1\n");
+  const Outcome second = temper(folder, "repository add r digits digits.plan --json");
+  const auto json = nlohmann::json::parse(second.out);
+  EXPECT_EQ(json.at("schema"), "temper.repository/1");
+  EXPECT_EQ(json.at("folder"), "r/digits/2");
+  EXPECT_EQ(temper(folder, "repository add r digits digits.plan --version 9").out, "r/digits/9\n");
+  const Outcome again = temper(folder, "repository add r digits digits.plan --version 9");
+  EXPECT_EQ(again.code, 2);
+  EXPECT_CONTAINS(again.err, "versions are never replaced");
+  EXPECT_EQ(temper(folder, "repository add r digits missing.plan").code, 3);
+  EXPECT_EQ(temper(folder, "repository add r 'a/b' digits.plan").code, 2);
+  EXPECT_EQ(temper(folder, "repository take r digits digits.plan").code, 2);
+  const Outcome pictures = temper(folder, "repository add r pictures digits.plan --encoded-pictures");
+  EXPECT_EQ(pictures.code, 2);
+  EXPECT_CONTAINS(pictures.err, "--input-pictures");
+  EXPECT_FALSE(fs::exists(folder + "/r/pictures"));
+}
+
+TEST(ServeVerb, ADryRunWritesTheRepositoryAndPrintsTheCommand) {
+  const std::string folder = with_plan();
+  const Outcome dry = temper(folder,
+                             "serve digits.plan other=digits.plan --repository r --instances 2 --max-delay 100 --port "
+                             "9100 --server-option=--log-verbose=1 --dry-run");
+  EXPECT_EQ(dry.code, 0) << dry.err;
+  EXPECT_CONTAINS(dry.out, "--model-repository=r ");
+  EXPECT_CONTAINS(dry.out, "--http-address=127.0.0.1 --http-port=9100 --grpc-address=127.0.0.1 --grpc-port=9101");
+  EXPECT_CONTAINS(dry.out, "--log-verbose=1\n");
+  for (const char* name : {"digits", "other"}) {
+    const std::string config = read_file(concat(folder, "/r/", name, "/config.pbtxt"));
+    EXPECT_CONTAINS(config, "count: 2 }");
+    EXPECT_CONTAINS(config, "max_queue_delay_microseconds: 100");
+    EXPECT_TRUE(fs::exists(concat(folder, "/r/", name, "/1/model.temper")));
+  }
+  const Outcome full = temper(folder, "serve digits.plan --repository r --dry-run");
+  EXPECT_EQ(full.code, 2);
+  EXPECT_CONTAINS(full.err, "is not empty");
+  EXPECT_EQ(temper(folder, "serve --repository r --dry-run").code, 0);
+  const Outcome nothing = temper(folder, "serve --dry-run");
+  EXPECT_EQ(nothing.code, 2);
+  EXPECT_CONTAINS(nothing.err, "serve needs a plan");
+  EXPECT_EQ(temper(folder, "serve --repository missing --dry-run").code, 3);
+  std::ofstream(folder + "/no.plan") << "x";
+  const Outcome no_plan = temper(folder, "serve no.plan --dry-run");
+  EXPECT_EQ(no_plan.code, 3);
+  EXPECT_CONTAINS(no_plan.err, "temper build");
+  const Outcome no_server = temper(folder, "serve digits.plan --triton ./missing");
+  EXPECT_EQ(no_server.code, 3);
+  EXPECT_CONTAINS(no_server.err, "is no program");
+}
+
+// Signals and the exit code are the server's: the program becomes it.
+TEST(ServeVerb, TheProgramBecomesTheServer) {
+  const std::string folder = with_plan();
+  std::ofstream(folder + "/server") << "#!/bin/sh\necho \"$$ $1\"\nexit 7\n";
+  fs::permissions(folder + "/server", fs::perms(0755));
+  const Outcome served = temper(folder, "serve digits.plan --repository r --triton ./server");
+  EXPECT_EQ(served.code, 7) << served.err;
+  EXPECT_CONTAINS(served.out, " --model-repository=r\n");
+}
+
+}  // namespace
+}  // namespace temper
