@@ -9,7 +9,7 @@ WORKDIR /src
 RUN ./dev deb /deb
 
 FROM debian:12-slim
-COPY --from=build /deb/*.deb /tmp/
+COPY --from=build /deb/temper_*.deb /tmp/
 RUN apt-get update && apt-get install -y --no-install-recommends /tmp/*.deb libtiff6 && rm -rf /tmp/*.deb /var/lib/apt/lists/*
 WORKDIR /work
 ENTRYPOINT ["temper"]

@@ -1,46 +1,62 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# package.sh PROGRAM DIR: DIR/temper with bin/, lib/, python/ and the licences of what lib/ holds, and DIR/temper.tar.gz. The program
-# finds lib/ beside it wherever the folder lies. All of it is at most 60 MB: glibc is the machine's own, and NVIDIA's libraries
-# are opened at run time.
+# package.sh BUILD DIR: of what lies in the build folder BUILD, DIR/temper with bin/, lib/, python/ and the licences of what lib/ holds;
+# DIR/temper-triton with backends/temper/, Triton's backend, to be laid over it; and an archive of each, which unpack into one folder.
+# Program and backend find lib/ wherever that lies. The first is at most 60 MB, the second 8: glibc is the machine's own, and NVIDIA's
+# libraries are opened at run time.
 set -euo pipefail
-program=$1 dir=$2 limit=60000000
+build=$1 dir=$2 limit=60000000 limit_triton=8000000
 source "$(dirname "$(readlink -f "$0")")/licences.sh"
 
 glibc='^(linux-vdso|ld-linux[^.]*|libc|libm|libpthread|libdl|librt|libresolv)\.so'
 mkdir -p "$dir"
 new=$(mktemp -d "$dir/.new.XXXXXX")
 trap 'rm -rf "$new"' EXIT
-mkdir -p "$new/bin" "$new/lib" "$new/licences"
-strip -o "$new/bin/temper" "$program"
+main=$new/temper backend=$new/temper-triton/backends/temper
+mkdir -p "$main/bin" "$main/lib" "$main/licences" "$backend"
+strip -o "$main/bin/temper" "$build/temper"
 
-while read -r name path; do
-  [[ $name =~ $glibc ]] && continue
-  [[ -e $path ]] || { echo "package: $name, which the program needs, is not here" >&2; exit 1; }
-  real=$(readlink -f "$path")
-  strip --strip-unneeded -o "$new/lib/$name" "$real"
-  copy_licence "$real" "$new/licences"
-done < <(ldd "$program" | sed -nE 's/^\s*(\S+) => (\S+) \(.*/\1 \2/p; s/^\s*(\S+) => not found/\1 -/p')
-copy_static_licences "$new/licences" libcrypto.a libprotobuf.a
-cp /usr/share/doc/libtomlplusplus-dev/copyright "$new/licences/libtomlplusplus-dev"  # headers alone, compiled in
+copy_needed() {  # $1: program or library; $2: where what it needs goes, if it is not in lib/ already
+  local name path real
+  while read -r name path; do
+    [[ $name =~ $glibc || -e $main/lib/$name ]] && continue
+    [[ -e $path ]] || { echo "package: $name, which $1 needs, is not here" >&2; exit 1; }
+    real=$(readlink -f "$path")
+    strip --strip-unneeded -o "$2/$name" "$real"
+    [[ $name == libtemper_runtime.so* ]] || copy_licence "$real" "$main/licences"
+  done < <(ldd "$1" | sed -nE 's/^\s*(\S+) => (\S+) \(.*/\1 \2/p; s/^\s*(\S+) => not found/\1 -/p')
+}
+copy_needed "$build/temper" "$main/lib"
+strip --strip-unneeded -o "$backend/libtriton_temper.so" "$build/backends/temper/libtriton_temper.so"
+copy_needed "$build/backends/temper/libtriton_temper.so" "$backend"
+copy_static_licences "$main/licences" libcrypto.a libprotobuf.a
+cp /usr/share/doc/libtomlplusplus-dev/copyright "$main/licences/libtomlplusplus-dev"  # headers alone, compiled in
 here=$(dirname "$(readlink -f "$0")")/..
-mkdir "$new/python"
-tar -C "$here/python" --exclude=__pycache__ -c temper | tar -C "$new/python" -x  # what temper export hands over to
-cp "$here/LICENSE" "$here/THIRD_PARTY.md" "$here/README.md" "$new/"
+mkdir "$main/python"
+tar -C "$here/python" --exclude=__pycache__ -c temper | tar -C "$main/python" -x  # what temper export hands over to
+cp "$here/LICENSE" "$here/THIRD_PARTY.md" "$here/README.md" "$main/"
 
-# It must find every library in its own folder, and run.
-while read -r name path; do
-  [[ $name =~ $glibc ]] || [[ $(readlink -f "$path") == "$(readlink -f "$new")/lib/"* ]] ||
-    { echo "package: $name is taken from $path, not from the package" >&2; exit 1; }
-done < <(env -i ldd "$new/bin/temper" | sed -nE 's/^\s*(\S+) => (\S+) \(.*/\1 \2/p')
-env -i HOME=/nowhere "$new/bin/temper" --version >/dev/null
-bytes=$(du -sb "$new" | cut -f1)
-if ((bytes > limit)); then
-  find "$new" -type f -printf '%s %P\n' | sort -rn | head -5 >&2
-  echo "package: $bytes bytes; the limit is $limit" >&2; exit 1
-fi
+# Each must find every library in these folders, laid over one another, and the program run.
+mkdir "$new/both"; cp -al "$main/." "$new/temper-triton/." "$new/both/"
+for program in bin/temper backends/temper/libtriton_temper.so; do
+  while read -r name path; do
+    [[ $name =~ $glibc ]] || [[ $(readlink -f "$path") == "$(readlink -f "$new/both")/"* ]] ||
+      { echo "package: $program takes $name from $path, not from the package" >&2; exit 1; }
+  done < <(env -i ldd "$new/both/$program" | sed -nE 's/^\s*(\S+) => (\S+).*/\1 \2/p')
+done
+env -i HOME=/nowhere "$main/bin/temper" --version >/dev/null
+rm -r "$new/both"
 
-rm -rf "$dir/temper"; mv "$new" "$dir/temper"; chmod 755 "$dir/temper"
-tar -C "$dir" -czf "$dir/.temper.tar.gz.new" temper && mv "$dir/.temper.tar.gz.new" "$dir/temper.tar.gz"
 mb() { printf '%d.%d MB' $(($1 / 1000000)) $(($1 / 100000 % 10)); }
-echo "$dir/temper: $(mb "$bytes"); $dir/temper.tar.gz: $(mb "$(stat -c %s "$dir/temper.tar.gz")")"
+finish() {  # $1: folder; $2: the most bytes it may have
+  local bytes; bytes=$(du -sb "$new/$1" | cut -f1)
+  if ((bytes > $2)); then
+    find "$new/$1" -type f -printf '%s %P\n' | sort -rn | sed -n 1,5p >&2
+    echo "package: $1 has $bytes bytes; the limit is $2" >&2; exit 1
+  fi
+  rm -rf "${dir:?}/$1"; mv "$new/$1" "$dir/$1"; chmod 755 "$dir/$1"
+  tar -C "$dir" --transform "s|^$1|temper|" -czf "$dir/.$1.tar.gz.new" "$1" && mv "$dir/.$1.tar.gz.new" "$dir/$1.tar.gz"
+  echo "$dir/$1: $(mb "$bytes"); $dir/$1.tar.gz: $(mb "$(stat -c %s "$dir/$1.tar.gz")")"
+}
+finish temper "$limit"
+finish temper-triton "$limit_triton"
