@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The exporters where no framework is installed: their command line, and the check that they end with."""
+import json
 import os
 import pathlib
 import subprocess
@@ -15,7 +16,7 @@ from onnx import TensorProto, helper, numpy_helper
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 PROGRAM = ROOT / "build/temper"
 
-from temper.export import cli, spec  # noqa: E402
+from temper.export import cli, lora, spec  # noqa: E402
 from temper.export.check import check, compare  # noqa: E402
 from temper.export.errors import ExportError  # noqa: E402
 from temper.export.source import Input, Source, open_axes, resolve_shapes  # noqa: E402
@@ -213,6 +214,50 @@ class TheCommandLine(unittest.TestCase):
                 cli.load = kept
             self.assertEqual([p.name for p in pathlib.Path(folder).iterdir()], ["m.onnx"])
             self.assertEqual(target.read_bytes(), b"old")
+
+    def test_weights_beside_a_large_model_have_its_name(self):
+        """As PyTorch writes models above 2 GB."""
+
+        class Large(Numbers):
+            def write(self, path, options):
+                model(path, WEIGHT)
+                onnx.save(onnx.load(path), path, save_as_external_data=True, size_threshold=0, location=path.name + ".data")
+                return "made"
+
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            export = lambda *more: cli.export(cli.parser().parse_args(["export", "x", "-o", str(folder / "m.onnx"), "--no-check", *more]), lambda line: None)
+            kept, cli.load = cli.load, lambda args: Large()
+            try:
+                for _ in range(2):  # the second one replaces the first one's
+                    self.assertEqual(export(), 0)
+                    self.assertEqual(sorted(path.name for path in folder.iterdir()), ["m.onnx", "m.onnx.data"])
+                    self.assertEqual(numpy_helper.to_array(onnx.load(folder / "m.onnx").graph.initializer[0]).tolist(), WEIGHT.tolist())
+                (folder / "m.onnx").unlink()
+                (folder / "m.onnx.data").write_bytes(b"mine")
+                with self.assertRaises(ExportError) as caught:
+                    export()
+                self.assertIn("would replace", str(caught.exception))
+                self.assertEqual([(path.name, path.read_bytes()) for path in folder.iterdir()], [("m.onnx.data", b"mine")])
+                self.assertEqual(export("--force"), 0)
+            finally:
+                cli.load = kept
+
+    def test_adapters_that_cannot_be_merged_are_refused_by_name(self):
+        with tempfile.TemporaryDirectory() as name:
+            file = pathlib.Path(name) / "adapter_config.json"
+            for settings, code, words in (({"r": 4, "lora_alpha": 8}, 0, 2.0), ({"r": 4, "lora_alpha": 8, "use_rslora": True, "rank_pattern": {}}, 0, 4.0), ({"use_dora": True}, 4, "DoRA (use_dora)"),
+                                          ({"bias": "lora_only"}, 4, "bias 'lora_only'"), ({"rank_pattern": {"q": 2}}, 4, "rank_pattern"), ({"unheard_of": 3}, 4, "unheard_of"), ({"r": 0}, 3, "needs r"),
+                                          ({"peft_type": "IA3"}, 4, "IA3")):
+                file.write_text(json.dumps({"peft_type": "LORA", "r": 1, "lora_alpha": 1, **settings}))
+                with self.subTest(settings=settings):
+                    if code == 0:
+                        self.assertEqual(lora.read_config(file.parent)[1], words)
+                        continue
+                    with self.assertRaises(ExportError) as caught:
+                        lora.read_config(file.parent)
+                    self.assertEqual(caught.exception.code, code)
+                    self.assertIn(words, str(caught.exception))
 
 
 if __name__ == "__main__":

@@ -30,6 +30,16 @@ class Two(torch.nn.Module):
     def forward(self, a, b):
         return {"sum": a + b, "product": a * b}
 
+class Words(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table = torch.nn.Embedding(11, 6)
+    def forward(self, input_ids):
+        return {"embedding": self.table(input_ids).mean(1)}
+
+def words():
+    return Words(), {"input_ids": torch.arange(10).reshape(2, 5)}
+
 def net():
     torch.manual_seed(3)
     return Net().eval()
@@ -101,6 +111,12 @@ class Sources(unittest.TestCase):
         model = self.export("models.py:two", engines=4)
         self.assertEqual([o.name for o in model.graph.output], ["sum", "product"])
         self.assertEqual([i.name for i in model.graph.input], ["a", "b"])
+
+    def test_an_output_may_have_the_name_of_a_value_within_and_sequences_are_opened(self):
+        model = self.export("models.py:words", "--dynamic", "batch,sequence", engines=4, words=["input_ids int64[3,6]"])
+        self.assertEqual(self.dims(model), [["batch", "sequence"]])
+        self.assertEqual([o.name for o in model.graph.output], ["embedding"])
+        self.assertEqual(len({o for node in model.graph.node for o in node.output}), sum(len(node.output) for node in model.graph.node))
 
     def test_axes_are_opened_and_tried_at_a_second_size(self):
         model = self.export("models.py:with_example", "--dynamic", "batch,height,width", engines=4, words=["picture float32[3,3,48,48]"])

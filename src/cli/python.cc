@@ -72,6 +72,9 @@ void add_source_options(Command& verb, PythonFlags& flags) {
                   "IMAGENET1K_V1 of torchvision, 'pretrained' of timm, 'imagenet' of Keras; by default the weights are "
                   "random and nothing is downloaded")
       .type_name("FILE|NAME");
+  verb.add_option("--lora", flags.word,
+                  "PyTorch modules: a LoRA adapter in a folder that peft saved, which is merged into the weights")
+      .type_name("FOLDER");
   verb.add_flag("--past", flags.flag,
                 "language models of transformers: take past keys and values and give them back, which build --cache "
                 "makes caches of");

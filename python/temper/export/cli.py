@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The verbs `export` and `verify` of python -m temper."""
 import argparse
-import contextlib
 import os
 import pathlib
 import re
-import secrets
 import shutil
 import sys
+import tempfile
 
 from . import quiet as quietness
 from .errors import BAD_FILE, CHECK_FAILED, MACHINE, USAGE, ExportError, first_line
@@ -66,6 +65,7 @@ def add_source_options(parser):
     parser.add_argument("--seed", type=whole(0), default=0, metavar="N", help="seed of random weights and of the inputs of the check (0)")
     parser.add_argument("--half", action="store_true", help="PyTorch modules: weights, inputs and outputs in fp16")
     parser.add_argument("--past", action="store_true", help="language models of transformers: with past keys and values as inputs and outputs, from which `temper build --cache` makes caches")
+    parser.add_argument("--lora", metavar="FOLDER", help="PyTorch modules: a LoRA adapter that peft saved, merged into the weights")
     parser.add_argument("--rtol", type=tolerance, help="relative tolerance of the check (1e-3; with --half 1e-2)")
     parser.add_argument("--atol", type=tolerance, help="absolute tolerance of the check (1e-4; with --half 1e-2)")
     parser.add_argument("--temper", metavar="PROGRAM", help="check with this program of Temper instead of the Python module")
@@ -96,7 +96,7 @@ def parser():
 
 
 def options_of(args):
-    return Options(args.batch, args.dynamic, tuple(args.shape), args.weights, args.seed, args.half, getattr(args, "opset", None), getattr(args, "exporter", "auto"), args.past)
+    return Options(args.batch, args.dynamic, tuple(args.shape), args.weights, args.seed, args.half, getattr(args, "opset", None), getattr(args, "exporter", "auto"), args.past, args.lora)
 
 
 def load(args):
@@ -117,6 +117,8 @@ def stamp(path, source, args):
     import onnx
     model = onnx.load(str(path), load_external_data=False)
     facts = {"temper.source": args.source, "temper.description": source.description, "temper.framework": source.framework, "temper.seed": str(args.seed)}
+    if args.lora is not None:
+        facts["temper.lora"] = args.lora
     onnx.helper.set_model_props(model, {**{p.key: p.value for p in model.metadata_props}, **facts})
     onnx.save(model, str(path))
 
@@ -134,7 +136,7 @@ def is_ours(path):
 def files_of(args):
     """What an export reads, as far as the command line names it: files, and folders with all in them."""
     whole = args.source.split(":", 1)
-    for name in (args.source, whole[0], whole[-1], args.weights or ""):
+    for name in (args.source, whole[0], whole[-1], args.weights or "", args.lora or ""):
         path = pathlib.Path(name)
         if not name or not path.exists():
             continue
@@ -169,18 +171,23 @@ def export(args, say):
     if missing:
         raise ExportError(USAGE, f"--dynamic {','.join(sorted(missing))}: no input has such an axis ({', '.join(f'{p.name} {list(p.shape)}' for p in source.inputs)})")
     say(f"{source.description}: {source.framework}")
-    made = target.with_name(f".{target.name}.{secrets.token_hex(8)}")  # an export that fails leaves an older file as it was
-    try:
+    with tempfile.TemporaryDirectory(prefix=".temper-", dir=target.parent) as folder:  # an export that fails leaves an older file as it was
+        made = pathlib.Path(folder) / target.name
         with quietness.quiet():
             how = source.write(made, options_of(args))
             stamp(made, source, args)
-        if target.exists():
-            shutil.copymode(target, made)
-        os.replace(made, target)
-    finally:
-        with contextlib.suppress(FileNotFoundError):
-            made.unlink()
+        parts = [path for path in sorted(made.parent.iterdir()) if path != made]  # weights of a model above 2 GB
+        for part in parts:
+            if not args.force and not target.exists() and target.with_name(part.name).exists():
+                raise ExportError(USAGE, f"the weights would replace '{target.with_name(part.name)}', which is no part of a model here; name another file to write, or force it (--force)")
+        for part in (*parts, made):  # the model after its data
+            there = target.with_name(part.name)
+            if there.exists():
+                shutil.copymode(there, part)
+            os.replace(part, there)
     size = target.stat().st_size
+    for part in parts:
+        say(f"{target.with_name(part.name)}: its weights, {target.with_name(part.name).stat().st_size / 1e6:.1f} MB")
     say(f"{target}: {how}, {size / 1e6:.1f} MB" if size >= 1e5 else f"{target}: {how}, {size} bytes")
     if args.no_check:
         return 0

@@ -3,6 +3,7 @@
 import contextlib
 import inspect
 import io
+import itertools
 import logging
 import pathlib
 import warnings
@@ -10,6 +11,7 @@ import warnings
 import numpy as np
 
 from .errors import BAD_FILE, NOT_SUPPORTED, USAGE, ExportError, first_line, need
+from .lora import merge
 from .source import Source, open_axes, resolve_shapes
 
 PIP = ["torch", "onnx", "onnxscript"]
@@ -147,10 +149,9 @@ class PyTorchSource(Source):
         need(PIP, "onnxscript")
         if self.kind == "script":
             raise ExportError(NOT_SUPPORTED, "a TorchScript archive can only be written by --exporter torchscript")
-        kwargs = dict(names, external_data=False, dynamo=True, verbose=False, opset_version=options.opset)
+        kwargs = dict(names, dynamo=True, verbose=False, opset_version=options.opset)
         if self.kind == "exported":
-            self.torch.onnx.export(self.program, (), str(path), **kwargs)
-            return written_opset(path)
+            return save(self.torch.onnx.export(self.program, (), **kwargs), path)
         args, keywords = ((), {p.name: t for p, t in zip(self.inputs, tensors)}) if self.keywords else (tuple(tensors), None)
         if any(p.symbols for p in self.inputs):
             each = [p.symbols for p in self.inputs]
@@ -158,8 +159,7 @@ class PyTorchSource(Source):
                 kwargs["dynamic_shapes"] = {p.name: p.symbols for p in self.inputs}
             else:  # those of *arguments are a tuple of their own
                 kwargs["dynamic_shapes"] = tuple(each) if self.named is None else (*each[: self.named], tuple(each[self.named :]))
-        self.torch.onnx.export(self.module, args, str(path), kwargs=keywords, **kwargs)
-        return written_opset(path)
+        return save(self.torch.onnx.export(self.module, args, kwargs=keywords, **kwargs), path)
 
     def by_torchscript(self, path, tensors, names, options):
         if self.kind == "exported":
@@ -169,6 +169,22 @@ class PyTorchSource(Source):
         self.torch.onnx.export(self.module, args, str(path), dynamo=False, dynamic_axes=axes or None,
                                opset_version=options.opset or 17, **names)
         return written_opset(path)
+
+
+def save(program, path):
+    """Writes what torch.onnx.export made; returns its opset. The exporter gives inputs and outputs their names last, and a value
+    within that has one of these already ("embedding", of the op of that name) keeps it: it gets another one here."""
+    graph = program.model.graph
+    ports = {id(value) for value in (*graph.inputs, *graph.outputs)}
+    inner = [value for node in graph.all_nodes() for value in node.outputs] + list(graph.initializers.values())
+    taken = {value.name for value in (*graph.inputs, *graph.outputs)}
+    used = taken | {value.name for value in inner}
+    for value in inner:
+        if id(value) not in ports and value.name in taken:
+            value.name = next(name for name in (f"{value.name}_{n}" for n in itertools.count(1)) if name not in used)
+            used.add(value.name)
+    program.save(str(path), external_data=False)
+    return written_opset(path)
 
 
 def reason(error):
@@ -217,8 +233,8 @@ def load_state(module, path):
         raise ExportError(BAD_FILE, f"--weights {path} does not fit this model: {' '.join(str(error).split())[:400]}") from error
 
 
-def finish(module, known, options, description, weights, examples=None, keywords=False, text=False, random=False, statistics=True):
-    """Shapes, weights from a file, random ones made worth comparing -> PyTorchSource."""
+def finish(module, known, options, description, weights, examples=None, keywords=False, text=False, random=False, statistics=True, adapted=None):
+    """Shapes, weights from a file, random ones made worth comparing -> PyTorchSource. adapted: the part that an adapter was trained on, where not all."""
     if weights is not None:
         load_state(module, weights)
         description += f", weights of {weights.name}"
@@ -241,7 +257,11 @@ def finish(module, known, options, description, weights, examples=None, keywords
             raise
         except Exception as error:
             raise ExportError(USAGE, f"the model refuses its inputs ({first_line(error)}); --shape and --batch set other sizes") from error
-    return PyTorchSource(module, inputs, description, options, keywords=keywords)
+    if options.lora is not None:  # behind all that decides on the weights
+        description += merge(module if adapted is None else adapted, options.lora)
+    source = PyTorchSource(module, inputs, description, options, keywords=keywords)
+    source.takes_adapters = True
+    return source
 
 
 def weights_file(options):
@@ -422,7 +442,7 @@ def from_hf_with_past(module, config, accepted, path, options, random):
         known += [(f"past_key_values.{index}.{what}", (batch, shape[1], before, shape[3]), np.float32, 2) for what, shape in zip(("key", "value"), pair)]
     if options.shapes or options.dynamic:
         raise ExportError(USAGE, "--past opens the axes of batch, sequence and past itself: leave --shape and --dynamic out")
-    source = finish(WithPast(), known, options, f"transformers {name} of {path.name}, with past keys and values", None, random=random)
+    source = finish(WithPast(), known, options, f"transformers {name} of {path.name}, with past keys and values", None, random=random, adapted=module)
     source.named = 3
     for port in source.inputs:
         port.symbols = {0: "batch", 2: "past"} if port.name.startswith("past") else {0: "batch", 1: "past + sequence" if port.name == "attention_mask" else "sequence"}
@@ -462,7 +482,8 @@ def from_module(module, examples, spec, options):
             raise ExportError(USAGE, f"--shape is missing for {', '.join(unknown)}: forward() takes {', '.join(names)}")
         known = [(n, (), np.float32, 2) for n in names]
     description = f"{spec}, the weights that it made"
-    source = finish(module, known, options, description if not options.weights else spec, weights_file_needed(options), examples=named, keywords=keywords)
+    text = any(name == "input_ids" for name, *_ in known)  # --dynamic sequence is for these
+    source = finish(module, known, options, description if not options.weights else spec, weights_file_needed(options), examples=named, keywords=keywords, text=text)
     return source
 
 

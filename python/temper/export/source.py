@@ -30,6 +30,7 @@ class Source:
     framework = ""    # "PyTorch 2.15.0"
     description = ""  # "torchvision resnet18, random weights (seed 0)"
     inputs: list[Input]
+    takes_adapters = False  # --lora was heeded
 
     def run(self, arrays):
         """The framework's own answer: {input name: array} -> [(output name, array)], in the order of the ONNX outputs."""
@@ -130,6 +131,13 @@ def load_callable(spec):
 
 def load(spec, options):
     """SOURCE -> Source. Frameworks are imported only here, each where it is needed."""
+    source = load_any(spec, options)
+    if options.lora is not None and not source.takes_adapters:
+        raise ExportError(NOT_SUPPORTED, f"--lora: adapters are merged into modules of PyTorch; '{spec}' is an archive, or a model of another framework")
+    return source
+
+
+def load_any(spec, options):
     prefix, colon, rest = spec.partition(":")
     if colon and prefix in ("torchvision", "timm", "hf", "keras"):
         if not rest:

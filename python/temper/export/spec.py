@@ -30,6 +30,7 @@ class Options:
     opset: int | None = None
     exporter: str = "auto"
     past: bool = False
+    lora: str | None = None
 
 
 ALWAYS = {"numpy": "numpy", "onnx": "onnx", "onnxruntime": "onnxruntime"}
