@@ -247,7 +247,9 @@ class TheCommandLine(unittest.TestCase):
         with tempfile.TemporaryDirectory() as name:
             file = pathlib.Path(name) / "adapter_config.json"
             for settings, code, words in (({"r": 4, "lora_alpha": 8}, 0, 2.0), ({"r": 4, "lora_alpha": 8, "use_rslora": True, "rank_pattern": {}}, 0, 4.0), ({"use_dora": True}, 4, "DoRA (use_dora)"),
-                                          ({"bias": "lora_only"}, 4, "bias 'lora_only'"), ({"rank_pattern": {"q": 2}}, 4, "rank_pattern"), ({"unheard_of": 3}, 4, "unheard_of"), ({"r": 0}, 3, "needs r"),
+                                          ({"bias": "lora_only"}, 4, "bias 'lora_only'"),
+                                          ({"init_lora_weights": "pissa_niter_4"}, 4, "init_lora_weights: pissa_niter_4"), ({"r": 2, "lora_alpha": 1, "init_lora_weights": "gaussian"}, 0, 0.5),
+                                          ({"rank_pattern": {"q": 2}}, 4, "rank_pattern"), ({"unheard_of": 3}, 4, "unheard_of"), ({"r": 0}, 3, "needs r"),
                                           ({"peft_type": "IA3"}, 4, "IA3")):
                 file.write_text(json.dumps({"peft_type": "LORA", "r": 1, "lora_alpha": 1, **settings}))
                 with self.subTest(settings=settings):

@@ -12,6 +12,9 @@ HARMLESS = {"auto_mapping", "base_model_name_or_path", "bias", "corda_config", "
             "fan_in_fan_out", "inference_mode", "init_lora_weights", "layers_pattern", "layers_to_transform", "loftq_config", "lora_alpha", "lora_dropout",
             "lora_ga_config", "megatron_core", "peft_type", "peft_version", "qalora_group_size", "r", "revision", "runtime_config", "target_modules", "task_type",
             "use_rslora", "velora_config"}
+# Ways to begin the training that leave the model's own weights alone. The others (PiSSA, OLoRA, CorDA, LoftQ, LoRA-GA) take a part out of
+# them, which is missing from what the adapter alone says.
+STARTS = (None, True, False, "gaussian", "eva", "orthogonal")
 # What other settings are called where people read of them.
 NAMES = {"use_dora": "DoRA", "rank_pattern": "ranks that differ by layer", "alpha_pattern": "alphas that differ by layer", "modules_to_save": "layers that were trained whole",
          "layer_replication": "replicated layers", "lora_bias": "biases of the adapter", "use_qalora": "QALoRA", "trainable_token_indices": "tokens that were trained",
@@ -40,6 +43,8 @@ def read_config(folder):
         refuse(f"an adapter of the type {config.get('peft_type')}")
     if config.get("bias") not in (None, "none"):
         refuse(f"bias '{config['bias']}' (biases that were trained)")
+    if config.get("init_lora_weights") not in STARTS:
+        refuse(f"an adapter that changed the model's own weights when its training began (init_lora_weights: {config['init_lora_weights']})")
     for name, value in config.items():
         if name not in HARMLESS and value not in (None, False, [], {}, ""):
             refuse(f"{NAMES.get(name, 'a setting that is not known')} ({name})")
