@@ -150,14 +150,26 @@ class Stack {
 
 }  // namespace
 
+void check_iterations(int64_t trip, int64_t most) {
+  if (trip > most) fail(ErrorKind::unsupported, "it runs ", trip, " iterations; at most ", most, " are run");
+}
+
 std::vector<Tensor> run_loop(const Node& end, std::span<const TensorType> types, const Tensor& trip,
                              const Tensor& condition, std::vector<Tensor> carried,
-                             const std::function<std::vector<Tensor>(std::vector<Tensor> inputs)>& body) {
+                             const std::function<std::vector<Tensor>(std::vector<Tensor> inputs)>& body,
+                             int64_t limit) {
   const int64_t most = trip.defined() ? trip.to_ints().at(0) : std::numeric_limits<int64_t>::max();
   bool goes_on = !condition.defined() || condition.to_ints().at(0) != 0;
+  const auto named = [&] { return concat("loop '", end.name, "'"); };
+  const bool trip_decides = end.inputs[1].valid();
+  if (trip_decides && goes_on) with_context(named, [&] { check_iterations(most, limit); });
   const size_t count = carried.size();
   std::vector<Stack> stacks(types.size() - count);
   for (int64_t i = 0; i < most && goes_on; ++i) {
+    if (i == limit)
+      with_context(named, [&] {
+        fail(ErrorKind::unsupported, "its condition did not end it within ", limit, " iterations; no more are run");
+      });
     std::vector<Tensor> inputs{Tensor::of<int64_t>({}, {i}), Tensor(DType::boolean, {})};
     *inputs[1].raw_mutable() = std::byte{1};
     for (Tensor& value : carried) inputs.push_back(std::move(value));

@@ -119,6 +119,7 @@ class Importer {
   Graph& graph() { return result_.graph; }
 
   std::vector<ValueId> loops;  // see OnnxNode::loops
+  bool too_deep = false;       // see OnnxNode::is_too_deep
 
   void count_loop_again() {
     constexpr int kMost = 1000;
@@ -214,6 +215,7 @@ class Importer {
     DepthGuard(Importer& guarded, Scope* scope) : importer(guarded), before(guarded.scope_) {
       if (++guarded.depth_ > kMaxGraphDepth) {
         --guarded.depth_;
+        guarded.too_deep = true;
         fail(ErrorKind::bad_file, "functions and subgraphs are nested deeper than ", kMaxGraphDepth, " (recursion?)");
       }
       guarded.scope_ = scope;
@@ -684,6 +686,7 @@ std::vector<OnnxValue> OnnxNode::inline_graph(const onnx::GraphProto& body, cons
 std::vector<ValueId>& OnnxNode::loops() { return importer_.loops; }
 void OnnxNode::count_loop_again() { importer_.count_loop_again(); }
 bool OnnxNode::takes_first_side() { return importer_.takes_first_side(); }
+bool OnnxNode::is_too_deep() const { return importer_.too_deep; }
 
 // ---- ProgramBuilder ----
 

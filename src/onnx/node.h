@@ -91,6 +91,8 @@ class OnnxNode {
   // Of two ways that exclude each other: whether the first is taken. The import is tried with it, and with the other
   // where that fails.
   bool takes_first_side();
+  // The import has met functions or subgraphs nested deeper than it may: what failed is no matter of shapes.
+  bool is_too_deep() const;
 
   template <class... Parts>
   [[noreturn]] void unsupported(const Parts&... what) const {

@@ -109,6 +109,46 @@ TEST(Control, ALoopStacksItsScansAndGivesItsLastValues) {
   }
 }
 
+std::string why_refused(const std::function<void()>& run) {
+  try {
+    run();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::unsupported);
+    return error.what();
+  }
+  return "it ran";
+}
+
+// What a file names as the number of iterations is no promise that there is time for them.
+TEST(Control, ALoopOf2To63IterationsEndsByItsConditionOrIsRefused) {
+  constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
+  std::string text(kSteps);
+  text.replace(text.find("loop_end(%i, _"), 14, "loop_end(%i, %m");
+  const std::vector<Tensor> inputs{Tensor::of<int64_t>({}, {kAll}), Tensor::of<float>({2}, {0, 0})};
+  const std::string why = why_refused([&] { run_reference(parse_graph(text), inputs); });
+  EXPECT_NE(why.find("it runs 9223372036854775807 iterations; at most 16777216 are run"), why.npos) << why;
+
+  text = kSteps;
+  text.replace(text.find("const %e: bool[] = [1]"), 22,
+               "const %two: i64[] = [2]\n%e: bool[] = pointwise(%i, %two) program=\"(2) 2=less.bool(0,1)\"");
+  const auto outputs = run_reference(parse_graph(text), inputs);
+  EXPECT_EQ(floats(outputs[0]), (std::vector<float>{3, 3}));
+  EXPECT_EQ(outputs[1].dims(), (Dims{3, 2}));
+
+  const Graph graph = parse_graph(kSteps);
+  const Node& end = graph.node({3});
+  std::vector<TensorType> types;
+  for (ValueId id : end.outputs) types.push_back(graph.type(id));
+  int64_t runs = 0;
+  const auto endless = [&](std::vector<Tensor> given) {
+    ++runs;
+    return std::vector<Tensor>{truth(true), given[2], given[2]};
+  };
+  const std::string never = why_refused([&] { run_loop(end, types, inputs[0], {}, {inputs[1]}, endless, 1000); });
+  EXPECT_NE(never.find("its condition did not end it within 1000 iterations"), never.npos) << never;
+  EXPECT_EQ(runs, 1000);
+}
+
 TEST(Control, LoopsThatBeginAlikeStayTwo) {
   const Op first = ops::LoopBegin{.loop = 1}, second = ops::LoopBegin{.loop = 2};
   EXPECT_NE(first, second);

@@ -197,6 +197,9 @@ def attributes():
     yield "loop of no end", model([node("Loop", ["", "", "x"], ["y"], body=body())], X, Y), REFUSED
     sums = (graph([node("Identity", ["d"], ["e"]), node("Add", ["a", "a"], ["s"]), node("Add", ["a", "b"], ["t"])], [value("i", [], INT64), value("d", [], 9), value("a", [1, 4])], [value("e", [], 9), value("s", [1, 4])]),)
     yield "loop whose body reads what is not there", model([node("Loop", ["n", "", "x"], ["y"], body=sums)], X, Y, [ints("n", [3], True)]), REFUSED
+    yield "loop of 2^63 - 1 iterations", model([node("Loop", ["n", "", "x"], ["y"], body=body())], X, Y, [ints("n", [HUGE], True)]), REFUSED
+    few = (graph([node("Less", ["i", "l"], ["e"]), node("Add", ["a", "a"], ["s"])], [value("i", [], INT64), value("d", [], 9), value("a", [1, 4])], [value("e", [], 9), value("s", [1, 4])]),)
+    yield "loop of 2^63 - 1 iterations that its condition ends", model([node("Loop", ["n", "", "x"], ["y"], body=few)], X, Y, [ints("n", [HUGE], True), ints("l", [5], True)]), FINE
     stack = (graph([node("Identity", ["d"], ["e"]), node("Identity", ["a"], ["s"]), node("Identity", ["a"], ["u"])], [value("i", [], INT64), value("d", [], 9), value("a", [1, 4])], [value("e", [], 9), value("s", [1, 4]), value("u", [1, 4])]),)
     yield "loop that stacks 2^63 - 1 slices", model([node("Loop", ["n", "", "x"], ["y", "z"], body=stack)], X, [*Y, value("z", ["k", 1, 4])], [ints("n", [HUGE], True)]), (3, 4, 5)
     yield "loop of a body that is no loop's", model([node("Loop", ["n", "", "x"], ["y"], body=(graph([RELU], X, Y),))], X, Y, [ints("n", [3], True)]), REFUSED

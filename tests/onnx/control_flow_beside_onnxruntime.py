@@ -132,6 +132,14 @@ def check_branches(folder):
         then_branch = t () => (float[N, M] p) { o = Constant <value = int64[2] {2, 2}> ()  p = Reshape (x, o) },
         else_branch = u () => (float[N, M] q) { k = Constant <value = int64[2] {1, 3}> ()  q = Reshape (x, k) }> }"""
     check("fits", fits, folder, dict(x=floats(4)), dict(x=floats(3)), shapes=["x=3:4:4"])
+    # One whose shapes contradict those of the model, under a condition that only a run knows.
+    for then, other in (("2, 2", "1, 3"), ("1, 3", "2, 2")):
+        misfit = f"""g (bool c, float[4] x) => (float[a, b] y) {{
+          y = If (c) <
+            then_branch = t () => (float[N, M] p) {{ o = Constant <value = int64[2] {{{then}}}> ()  p = Reshape (x, o) }},
+            else_branch = u () => (float[N, M] q) {{ k = Constant <value = int64[2] {{{other}}}> ()  q = Reshape (x, k) }}> }}"""
+        check("misfit", misfit, folder, dict(c=truth(then == "2, 2"), x=floats(4)))
+        refuse("misfit", misfit, folder, dict(c=truth(then != "2, 2"), x=floats(4)), "was left out: it does not fit the shapes")
     ranks = """g (bool c, float[n, 1] x) => (float[1, n] y) {
       y0 = If (c) <
         then_branch = t () => (float[N] p) { k = Constant <value = int64[1] {1}> ()  p = Squeeze (x, k) },

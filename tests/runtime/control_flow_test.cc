@@ -86,6 +86,22 @@ TEST(ControlFlow, ABodyIsPlannedOnceForItsShapes) {
   EXPECT_EQ(session.statistics().plans_made, 2) << "what stands before the loop, and the body";
 }
 
+TEST(ControlFlow, MoreIterationsThanAreRunAreRefusedBeforeTheFirst) {
+  std::string text = print(steps(false)->graph());
+  text.replace(text.find("loop_end(%i, _"), 14, "loop_end(%i, %m");
+  Session session(std::make_shared<Engine>(info_of("cpu"), parse_graph(text), 1));
+  for (int64_t m : {std::numeric_limits<int64_t>::max(), int64_t(1) << 25}) {
+    try {
+      session.run({Tensor::of<int64_t>({}, {m}), noise({3}, 1)});
+      FAIL() << m << " iterations ran";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::unsupported);
+      EXPECT_NE(std::string(error.what()).find("at most 16777216 are run"), std::string::npos) << error.what();
+    }
+  }
+  EXPECT_NO_THROW(session.run({Tensor::of<int64_t>({}, {5}), noise({3}, 1)}));
+}
+
 TEST(ControlFlow, PartitionsAreKnownBeforeARunAndTimedInOne) {
   Session sides(branches());
   std::set<std::string> where;

@@ -3,6 +3,8 @@
 // both, and a choose of their results. Sides of different ranks, as exporters write a squeeze of an axis whose size is
 // open: what reads the results usually takes one of the ranks only, and that side is the one that is kept. So it is
 // with sequences of different lengths.
+#include <onnx/onnx_pb.h>
+
 #include "graph/ops/choose.h"
 #include "onnx/node.h"
 
@@ -46,6 +48,15 @@ bool same_structure(const OnnxValue& a, const OnnxValue& b) {
           a.sequence->stacked.valid() == b.sequence->stacked.valid() && a.sequence->grows_in == b.sequence->grows_in);
 }
 
+// One side alone: a run whose condition chooses the other ends with an error that says so.
+std::vector<OnnxValue> only(OnnxNode& node, const std::vector<OnnxValue>& results, bool then) {
+  std::vector<ValueId> inputs{node.input(0)};
+  const std::vector<ValueId> kept = tensors_of(results), other(kept.size());
+  for (const auto* side : {then ? &kept : &other, then ? &other : &kept})
+    inputs.insert(inputs.end(), side->begin(), side->end());
+  return with_tensors(results, node.add_many(ops::Choose(), std::move(inputs)));
+}
+
 // Where results have different ranks or structures, one side is left out.
 std::vector<OnnxValue> choose(OnnxNode& node, const std::vector<OnnxValue>& then_results,
                               const std::vector<OnnxValue>& else_results) {
@@ -60,21 +71,18 @@ std::vector<OnnxValue> choose(OnnxNode& node, const std::vector<OnnxValue>& then
     for (size_t axis = 0; fit && axis < a.size(); ++axis)
       if (a[axis] != b[axis]) op.open.insert(op.open.end(), {int64_t(i), int64_t(axis)});
   }
-  const std::vector<OnnxValue>* kept = &then_results;
   if (!fit) {
-    op.open.clear();
     const bool then = node.takes_first_side();
-    kept = then ? &then_results : &else_results;
     // What has no results would not notice that it was left out.
     if ((then ? first : second).empty())
       node.refuse("its branches give sequences of different lengths, or a value and none");
-    (then ? second : first).assign((then ? first : second).size(), {});
+    return only(node, then ? then_results : else_results, then);
   }
-  if (first.empty()) return *kept;
+  if (first.empty()) return then_results;
   std::vector<ValueId> inputs{node.input(0)};
   inputs.insert(inputs.end(), first.begin(), first.end());
   inputs.insert(inputs.end(), second.begin(), second.end());
-  return with_tensors(*kept, node.add_many(op, std::move(inputs)));
+  return with_tensors(then_results, node.add_many(op, std::move(inputs)));
 }
 
 }  // namespace
@@ -83,17 +91,27 @@ void import_If(OnnxNode& node) {
   const auto* then_branch = node.graph_attribute("then_branch");
   const auto* else_branch = node.graph_attribute("else_branch");
   if (!then_branch || !else_branch) node.bad("a branch is missing");
-  const auto branch = [&](const onnx::GraphProto& graph) {
-    auto outputs = node.inline_graph(graph, {});
-    if (outputs.size() != node.output_count()) node.bad("the branch has ", outputs.size(), " outputs");
-    return outputs;
-  };
+  for (const auto* branch : {then_branch, else_branch})
+    if (size_t(branch->output_size()) != node.output_count())
+      node.bad("a branch has ", branch->output_size(), " outputs");
+  const auto branch = [&](const onnx::GraphProto& graph) { return node.inline_graph(graph, {}); };
   std::vector<OnnxValue> outputs;
   const Contents* known = node.contents(0);
   if (known && known->size() == 1 && (*known)[0].is_constant()) {
     outputs = branch(*((*known)[0].value() ? then_branch : else_branch));
   } else {
-    outputs = choose(node, branch(*then_branch), branch(*else_branch));
+    // A side that contradicts the shapes is meant for others. It is left out, as it is when a graph is specialised.
+    std::optional<std::vector<OnnxValue>> sides[2];
+    std::optional<Error> why;
+    for (const bool then : {true, false}) try {
+        sides[then] = branch(then ? *then_branch : *else_branch);
+      } catch (const Error& error) {
+        if (error.kind() != ErrorKind::bad_file || node.is_too_deep() || why) throw;
+        why = error;
+      }
+    if (!why) outputs = choose(node, *sides[1], *sides[0]);
+    else if (const bool then = sides[1].has_value(); tensors_of(*sides[then]).empty()) throw Error(*why);
+    else outputs = only(node, *sides[then], then);
   }
   for (size_t i = 0; i < outputs.size(); ++i) node.set_output(i, outputs[i]);
 }

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "graph/control.h"
 #include "graph/ops/choose.h"
 #include "graph/ops/gather.h"
 #include "graph/ops/shape.h"
@@ -70,6 +71,8 @@ std::vector<ValueId> add_loop(OnnxNode& node, ValueId trip, ValueId condition, c
     // Mostly a body hands its condition on.
     const bool trip_decides = begins_true && (given.at(0) == begins[1] || is_true(node, graph, given[0]));
     if (trip_decides && !trip.valid()) node.bad("it never ends: no number of iterations, and no condition");
+    if (const Tensor* number = trip_decides ? graph.constant(trip) : nullptr; number && number->count() == 1)
+      check_iterations(number->to_ints()[0]);
     bool fits = true;
     for (size_t i = 0; i < carried.size(); ++i) {
       const TensorType &type = graph.type(carried[i]), &next = graph.type(given.at(1 + i));
