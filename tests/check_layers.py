@@ -35,7 +35,9 @@ ALLOWED = {
     "report": "base measure bench",
     "zoo": "base",
     "serve": "base graph backends plan",
-    "triton": "",
+    "clients": "",
+    "triton": "clients",
+    "video": "clients",
     "api": "base graph runtime",
     "api/temper_c_build.cc": "base tune optimize",
     "api/temper_nvinfer.cc": "runtime optimize nvinfer",
@@ -74,7 +76,7 @@ CUDA = {
 # THE list of the GPU's tactics stands above all of them.
 CUDA_LIST = "backends/cuda/tactics.cc"
 # Folders without loops of includes between files, where a header and its source are one. Others follow as they lose theirs.
-NO_LOOPS = "base graph passes plan quantize measure tune calibrate evaluate study interop nvinfer report serve triton zoo api".split()
+NO_LOOPS = "base graph passes plan quantize measure tune calibrate evaluate study interop nvinfer report serve clients triton video zoo api".split()
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 
 

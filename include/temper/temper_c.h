@@ -5,8 +5,8 @@
  * what the function would have given is untouched. Nothing here prints, exits or throws. An engine is immutable and may
  * be shared by threads; a session belongs to one thread at a time.
  *
- * All of it is in libtemper. Of the static libraries, temper_runtime has all but the building of engines, timings and
- * the pictures; those need temper_build as well.
+ * All of it is in libtemper, and all but the building of engines and timings in libtemper_runtime. Of the static
+ * libraries, temper_runtime has all but those and the pictures, which need temper_build as well.
  *
  * With an engine of a GPU, a thread has the same current CUDA context after a call as before it. */
 #ifndef TEMPER_C_H
@@ -405,6 +405,45 @@ temper_status temper_picture_read(const temper_engine* engine, size_t input, con
 temper_status temper_picture_decode(const temper_engine* engine, size_t input,
                                     const temper_preprocessing* preprocessing, const void* picture,
                                     size_t picture_bytes, void* data, size_t bytes);
+
+/* Pixels in memory, as cameras and decoders of video give them: rows from top to bottom, one byte a channel, channels
+ * side by side. */
+typedef struct {
+  const void* data;
+  int64_t height, width;
+  int64_t channels;  /* 3, or 1: grey */
+  int64_t row_bytes; /* from the beginning of a row to that of the next; 0: width * channels */
+  int bgr;           /* not 0: blue first; otherwise red */
+} temper_pixels;
+
+/* One sample, as temper_picture_decode makes it of a picture with these pixels. */
+temper_status temper_picture_prepare(const temper_engine* engine, size_t input,
+                                     const temper_preprocessing* preprocessing, const temper_pixels* pixels, void* data,
+                                     size_t bytes);
+
+/* Where what the model sees lies in the picture: the point (x, y) of the input, in pixels, is the point
+ * (x * scale_x + left, y * scale_y + top) of the picture. */
+typedef struct {
+  double scale_x, scale_y;
+  double left, top;
+} temper_placement;
+
+/* For pictures of height x width pixels: what turns boxes that a detector answers into boxes of the picture. */
+temper_status temper_picture_placement(const temper_engine* engine, size_t input,
+                                       const temper_preprocessing* preprocessing, int64_t height, int64_t width,
+                                       temper_placement* placement);
+
+typedef struct {
+  int64_t index;
+  double value;       /* as the model gives it */
+  double probability; /* softmax of the sample's values, or the value where these are probabilities already */
+} temper_class;
+
+/* The best `count` classes of one sample of an output [batch, classes, 1...] of floats in the host's memory, as `temper
+ * run` shows them: the best first, of equal ones that with the lower index, NaN last. `found` gets how many there are,
+ * fewer where the output has fewer. TEMPER_USAGE for another output. */
+temper_status temper_top_classes(const temper_tensor* output, size_t sample, size_t count, temper_class* classes,
+                                 size_t* found);
 
 #ifdef __cplusplus
 }

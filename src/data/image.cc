@@ -9,18 +9,6 @@
 
 namespace temper {
 
-void check_pixels(int64_t width, int64_t height, int64_t limit) {
-  if (width < 1 || height < 1 || width > limit / height)
-    fail(ErrorKind::bad_file, "a picture of ", width, "x", height, " pixels; the limit is ", limit, " in all");
-}
-
-Image make_image(int64_t width, int64_t height, int64_t channels) {
-  check_pixels(width, height, kMaxPixels);
-  Image image{width, height, channels, {}};
-  image.pixels.resize(size_t(width * height * channels));
-  return image;
-}
-
 Image decode_image(std::span<const std::byte> bytes, int64_t limit) {
   using namespace std::string_view_literals;  // magics with zeros in them
   const std::string_view start(reinterpret_cast<const char*>(bytes.data()), std::min<size_t>(bytes.size(), 16));
@@ -49,33 +37,6 @@ bool has_image_extension(const std::string& path) {
   for (std::string_view end : {".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff"})
     if (lower.ends_with(end)) return true;
   return false;
-}
-
-Image resize_short_side(const Image& image, int64_t size, ResizeFilter filter) {
-  if (image.width <= image.height) return resize(image, size, size * image.height / image.width, filter);
-  return resize(image, size * image.width / image.height, size, filter);
-}
-
-Image centre_crop(const Image& image, int64_t width, int64_t height) {
-  if (width > image.width || height > image.height)
-    fail(ErrorKind::usage, "cannot cut ", width, "x", height, " pixels out of a picture of ", image.width, "x",
-         image.height, "; resize to at least the size of the crop");
-  const auto offset = [](int64_t rest) { return rest % 2 == 0 ? rest / 2 : rest / 2 + (rest / 2) % 2; };
-  const int64_t left = offset(image.width - width), top = offset(image.height - height);
-  Image result = make_image(width, height, image.channels);
-  for (int64_t y = 0; y < height; ++y)
-    std::copy_n(image.at(left, top + y), size_t(width * image.channels), result.at(0, y));
-  return result;
-}
-
-Image to_grey(const Image& image) {
-  if (image.channels == 1) return image;
-  Image result = make_image(image.width, image.height, 1);
-  for (size_t i = 0; i < result.pixels.size(); ++i) {
-    const uint8_t* p = image.pixels.data() + 3 * i;
-    result.pixels[i] = uint8_t((19595u * p[0] + 38470u * p[1] + 7471u * p[2] + 32768u) >> 16);
-  }
-  return result;
 }
 
 }  // namespace temper

@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <utility>
 
 #include "base/parse.h"
+#include "data/place.h"
 
 namespace temper {
 namespace {
@@ -82,22 +84,6 @@ T one_of(std::string_view text, std::string_view word, std::initializer_list<std
   for (const auto& [name, value] : names)
     if (name == text) return value;
   refuse_word(word);
-}
-
-// The picture scaled as a whole to fit, in the middle of one of `pad` pixels. Sizes are rounded and the larger margin
-// is on the right and below, as Ultralytics' detectors were trained.
-Image letterboxed(const Image& image, const Preprocess& p) {
-  const double share = std::min(double(p.width) / double(image.width), double(p.height) / double(image.height));
-  const auto side = [&](int64_t own, int64_t most) {
-    return std::clamp<int64_t>(std::llround(double(own) * share), 1, most);
-  };
-  const int64_t width = side(image.width, p.width), height = side(image.height, p.height);
-  const Image inner = resize(image, width, height, p.filter);
-  Image whole = make_image(p.width, p.height, image.channels);
-  std::fill(whole.pixels.begin(), whole.pixels.end(), p.pad);
-  const int64_t left = (p.width - width) / 2, top = (p.height - height) / 2;
-  for (int64_t y = 0; y < height; ++y) std::copy_n(inner.at(0, y), width * image.channels, whole.at(left, top + y));
-  return whole;
 }
 
 }  // namespace
@@ -296,11 +282,35 @@ Preprocess complete_preprocess(const PreprocessOptions& options, const TensorTyp
   return result;
 }
 
+// A letterbox's sizes are rounded, and its larger margin is on the right and below, as Ultralytics' detectors were
+// trained.
+Placed place_picture(int64_t width, int64_t height, const Preprocess& p) {
+  if (p.letterbox) {
+    const double share = std::min(double(p.width) / double(width), double(p.height) / double(height));
+    const auto side = [&](int64_t own, int64_t most) {
+      return std::clamp<int64_t>(std::llround(double(own) * share), 1, most);
+    };
+    const int64_t inner_width = side(width, p.width), inner_height = side(height, p.height);
+    return {inner_width, inner_height, (p.width - inner_width) / 2, (p.height - inner_height) / 2};
+  }
+  if (p.resize == 0) return {p.width, p.height, 0, 0};
+  const Size whole = size_of_short_side(width, height, p.resize), corner = corner_of_crop(whole, {p.width, p.height});
+  return {whole.width, whole.height, -corner.width, -corner.height};
+}
+
 void preprocess_image(const Image& image, const Preprocess& p, std::byte* out) {
   const Image seen = p.channels == 1 ? to_grey(image) : image;
-  const Image ready = p.letterbox    ? letterboxed(seen, p)
-                      : p.resize > 0 ? centre_crop(resize_short_side(seen, p.resize, p.filter), p.width, p.height)
-                                     : resize(seen, p.width, p.height, p.filter);
+  const Placed placed = place_picture(image.width, image.height, p);
+  Image ready = resize(seen, placed.width, placed.height, p.filter);
+  if (p.letterbox) {
+    Image whole = make_image(p.width, p.height, seen.channels);
+    std::fill(whole.pixels.begin(), whole.pixels.end(), p.pad);
+    for (int64_t y = 0; y < placed.height; ++y)
+      std::copy_n(ready.at(0, y), placed.width * seen.channels, whole.at(placed.left, placed.top + y));
+    ready = std::move(whole);
+  } else if (p.resize > 0) {
+    ready = centre_crop(ready, p.width, p.height);
+  }
   visit_dtype(p.dtype, [&]<class T>() {
     if constexpr (is_float(dtype_of<T>) || std::is_same_v<T, uint8_t>)
       write_sample(ready, p, reinterpret_cast<T*>(out));

@@ -6,8 +6,22 @@
 #include <cmath>
 
 #include "data/image.h"
+#include "data/place.h"
 
 namespace temper {
+
+void check_pixels(int64_t width, int64_t height, int64_t limit) {
+  if (width < 1 || height < 1 || width > limit / height)
+    fail(ErrorKind::bad_file, "a picture of ", width, "x", height, " pixels; the limit is ", limit, " in all");
+}
+
+Image make_image(int64_t width, int64_t height, int64_t channels) {
+  check_pixels(width, height, kMaxPixels);
+  Image image{width, height, channels, {}};
+  image.pixels.resize(size_t(width * height * channels));
+  return image;
+}
+
 namespace {
 
 constexpr int kBits =
@@ -35,14 +49,16 @@ struct Windows {
   std::vector<int32_t> weights;
 };
 
+int64_t truncated(double value) { return int64_t(value); }  // as Pillow does it, also below zero
+
 Windows make_windows(int64_t from, int64_t to, const Filter& filter) {
   const double scale = double(from) / double(to), stretch = std::max(scale, 1.0), support = filter.support * stretch;
   Windows result;
   std::vector<double> exact;
   for (int64_t i = 0; i < to; ++i) {
     const double centre = (double(i) + 0.5) * scale;
-    const int64_t first = std::max<int64_t>(0, int64_t(centre - support + 0.5));
-    const int64_t last = std::min<int64_t>(from, int64_t(centre + support + 0.5));
+    const int64_t first = std::max<int64_t>(0, truncated(centre - support + 0.5));
+    const int64_t last = std::min<int64_t>(from, truncated(centre + support + 0.5));
     exact.clear();
     double sum = 0;
     for (int64_t x = first; x < last; ++x) {
@@ -107,6 +123,42 @@ Image resize(const Image& image, int64_t width, int64_t height, ResizeFilter fil
   if (height == image.height) return *current;
   Image result = make_image(width, height, image.channels);
   resize_columns(*current, result, make_windows(image.height, height, kernel));
+  return result;
+}
+
+Size size_of_short_side(int64_t width, int64_t height, int64_t size) {
+  if (width <= height) return {size, size * height / width};
+  return {size * width / height, size};
+}
+
+Image resize_short_side(const Image& image, int64_t size, ResizeFilter filter) {
+  const Size whole = size_of_short_side(image.width, image.height, size);
+  return resize(image, whole.width, whole.height, filter);
+}
+
+Size corner_of_crop(const Size& picture, const Size& crop) {
+  if (crop.width > picture.width || crop.height > picture.height)
+    fail(ErrorKind::usage, "cannot cut ", crop.width, "x", crop.height, " pixels out of a picture of ", picture.width,
+         "x", picture.height, "; resize to at least the size of the crop");
+  const auto offset = [](int64_t rest) { return rest % 2 == 0 ? rest / 2 : rest / 2 + (rest / 2) % 2; };
+  return {offset(picture.width - crop.width), offset(picture.height - crop.height)};
+}
+
+Image centre_crop(const Image& image, int64_t width, int64_t height) {
+  const Size corner = corner_of_crop({image.width, image.height}, {width, height});
+  Image result = make_image(width, height, image.channels);
+  for (int64_t y = 0; y < height; ++y)
+    std::copy_n(image.at(corner.width, corner.height + y), size_t(width * image.channels), result.at(0, y));
+  return result;
+}
+
+Image to_grey(const Image& image) {
+  if (image.channels == 1) return image;
+  Image result = make_image(image.width, image.height, 1);
+  for (size_t i = 0; i < result.pixels.size(); ++i) {
+    const uint8_t* p = image.pixels.data() + 3 * i;
+    result.pixels[i] = uint8_t((19595u * p[0] + 38470u * p[1] + 7471u * p[2] + 32768u) >> 16);
+  }
   return result;
 }
 

@@ -25,6 +25,14 @@ temper_status use(const char* path) {
   if (status == TEMPER_OK) status = temper_session_prepare(session, &input, temper_dtype_size(port.dtype));
   if (status == TEMPER_OK) status = temper_session_run(session, &input, 1);
   if (status == TEMPER_OK) status = temper_session_output(session, 0, &output);
+  const temper_pixels pixels = {port.name, 1, 1, 3, 0, 0};
+  temper_placement placement;
+  temper_class best;
+  size_t found = 0;
+  uint8_t sample[3];
+  if (status == TEMPER_OK) status = temper_picture_prepare(engine, 0, NULL, &pixels, sample, sizeof sample);
+  if (status == TEMPER_OK) status = temper_picture_placement(engine, 0, NULL, pixels.height, pixels.width, &placement);
+  if (status == TEMPER_OK) status = temper_top_classes(&output, 0, 1, &best, &found);
   temper_session_free(session);
   temper_engine_free(engine);
   return status;

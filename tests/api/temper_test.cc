@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <cstdio>
 #include <functional>
 
@@ -252,6 +253,99 @@ TEST(CppApi, APlanOfPicturesTakesWhatADecoderGives) {
   EXPECT_EQ(status_of([&] { temper::decode_pictures(pictures, {"GIF89a"}); }, "picture"), TEMPER_UNSUPPORTED);
   build.preprocess = "sepia";
   EXPECT_EQ(status_of([&] { temper::Engine::build(kModel, build); }, "sepia"), TEMPER_USAGE);
+}
+
+// What temper_picture_prepare makes of pixels.
+std::vector<unsigned char> prepared(const temper::Engine& engine, const temper_pixels& pixels) {
+  int64_t dims[3];
+  EXPECT_EQ(temper_picture_dims(engine.handle(), 0, nullptr, dims), TEMPER_OK) << temper_last_error();
+  std::vector<unsigned char> sample(size_t(dims[0] * dims[1] * dims[2]));
+  EXPECT_EQ(temper_picture_prepare(engine.handle(), 0, nullptr, &pixels, sample.data(), sample.size()), TEMPER_OK)
+      << temper_last_error();
+  return sample;
+}
+
+TEST(CppApi, PixelsBecomeWhatTheSamePictureInAFileDoes) {
+  temper::BuildOptions build = options();
+  build.measure = false;
+  build.input_pictures = true;
+  std::vector<unsigned char> values(64);
+  for (size_t i = 0; i < 64; ++i) values[i] = static_cast<unsigned char>(i * 67 % 251);
+  for (const std::string words : {"fit=stretch scale=1/255", "fit=crop resize=13", "fit=letterbox"}) {
+    build.preprocess = words;
+    const temper::Engine engine = temper::Engine::build(kModel, build);
+    const temper::Tensor file = temper::decode_pictures(engine, {bmp(values)});
+    const std::vector<unsigned char> expected(file.data<uint8_t>(), file.data<uint8_t>() + 64);
+    EXPECT_EQ(prepared(engine, {values.data(), 8, 8, 1, 0, 0}), expected) << words;
+    std::vector<unsigned char> wide(size_t(8) * 32, 255);  // three channels, rows of 32 bytes
+    for (size_t i = 0; i < 64; ++i)
+      for (size_t c = 0; c < 3; ++c) wide[i / 8 * 32 + i % 8 * 3 + c] = values[i];
+    EXPECT_EQ(prepared(engine, {wide.data(), 8, 8, 3, 32, 1}), expected) << words;
+    const auto refused = [&](const temper_pixels& wrong, const char* why) {
+      unsigned char sample[64];
+      EXPECT_EQ(temper_picture_prepare(engine.handle(), 0, nullptr, &wrong, sample, 64), TEMPER_USAGE);
+      EXPECT_NE(std::string(temper_last_error()).find(why), std::string::npos) << temper_last_error();
+    };
+    refused({nullptr, 8, 8, 1, 0, 0}, "NULL");
+    refused({values.data(), 8, 0, 1, 0, 0}, "8x0");
+    refused({values.data(), 8, 8, 4, 0, 0}, "4 channels");
+    refused({wide.data(), 8, 8, 3, 8, 0}, "24 bytes");
+  }
+}
+
+TEST(CppApi, BlueFirstIsTurned) {
+  temper::BuildOptions build = options();
+  build.measure = false;
+  build.input_pictures = true;
+  build.preprocess = "fit=stretch";
+  const temper::Engine engine = temper::Engine::build(kModel, build);  // grey by the weights of red, green and blue
+  std::vector<unsigned char> red(size_t(64) * 3), blue(size_t(64) * 3);
+  for (size_t i = 0; i < 64; ++i) red[3 * i] = blue[3 * i + 2] = static_cast<unsigned char>(4 * i);
+  EXPECT_EQ(prepared(engine, {red.data(), 8, 8, 3, 0, 0}), prepared(engine, {blue.data(), 8, 8, 3, 0, 1}));
+  EXPECT_NE(prepared(engine, {red.data(), 8, 8, 3, 0, 0}), prepared(engine, {blue.data(), 8, 8, 3, 0, 0}));
+}
+
+TEST(CppApi, APlacementTurnsPointsOfTheInputIntoPointsOfThePicture) {
+  temper::BuildOptions build = options();
+  build.measure = false;
+  const auto placed = [&](const char* words, int64_t height, int64_t width) {
+    build.preprocess = words;
+    const temper::Engine engine = temper::Engine::build(kModel, build);
+    temper_placement p = {};
+    EXPECT_EQ(temper_picture_placement(engine.handle(), 0, nullptr, height, width, &p), TEMPER_OK)
+        << temper_last_error();
+    return std::vector<double>{p.scale_x, p.scale_y, p.left, p.top};
+  };
+  EXPECT_EQ(placed("fit=stretch", 16, 80), (std::vector<double>{10, 2, 0, 0}));
+  EXPECT_EQ(placed("fit=letterbox", 20, 40), (std::vector<double>{5, 5, 0, -10}));      // 8x4 in the middle of 8x8
+  EXPECT_EQ(placed("fit=crop resize=10", 20, 40), (std::vector<double>{2, 2, 12, 2}));  // 20x10, less 6 and 1 pixels
+  build.preprocess = "fit=stretch";
+  temper_placement p = {};
+  const temper::Engine engine = temper::Engine::build(kModel, build);
+  EXPECT_EQ(temper_picture_placement(engine.handle(), 0, nullptr, 0, 8, &p), TEMPER_USAGE);
+}
+
+TEST(CppApi, TheBestClassesAreThoseOfTheProgram) {
+  const std::vector<float> scores = {0, 2, 1, 2, NAN, 7, 7, 7, 7, 6};
+  const int64_t dims[2] = {2, 5};
+  const temper_tensor output = {TEMPER_F32, 2, dims, scores.data()};
+  temper_class best[8];
+  size_t found = 0;
+  ASSERT_EQ(temper_top_classes(&output, 0, 8, best, &found), TEMPER_OK) << temper_last_error();
+  ASSERT_EQ(found, 5u);
+  EXPECT_EQ(best[0].index, 1);  // the first of two equal ones
+  EXPECT_EQ(best[1].index, 3);
+  EXPECT_EQ(best[4].index, 4);  // NaN
+  ASSERT_EQ(temper_top_classes(&output, 1, 2, best, &found), TEMPER_OK);
+  ASSERT_EQ(found, 2u);
+  EXPECT_EQ(best[0].index, 0);
+  EXPECT_EQ(best[0].value, 7);
+  EXPECT_NEAR(best[0].probability, 1 / (4 + std::exp(-1.0)), 1e-12);
+  EXPECT_EQ(temper_top_classes(&output, 2, 2, best, &found), TEMPER_USAGE);
+  const int64_t picture[4] = {1, 1, 2, 5};
+  const temper_tensor map = {TEMPER_F32, 4, picture, scores.data()};
+  EXPECT_EQ(temper_top_classes(&map, 0, 2, best, &found), TEMPER_USAGE);
+  EXPECT_NE(std::string(temper_last_error()).find("classifier"), std::string::npos) << temper_last_error();
 }
 
 }  // namespace
