@@ -49,7 +49,8 @@ def mixed(server, engine, requests, clients=16):
         try:
             draw = random.Random(number)
             module = http if kind.startswith("http") else grpc
-            client = module.InferenceServerClient(f"127.0.0.1:{server.port + (0 if module is http else 1)}")
+            patient = {"network_timeout": 900, "connection_timeout": 900} if module is http else {}  # whatever else the machine does
+            client = module.InferenceServerClient(f"127.0.0.1:{server.port + (0 if module is http else 1)}", **patient)
             results = queue.Queue()
             if kind == "stream":
                 client.start_stream(lambda result, error: results.put((result, error)))
@@ -75,7 +76,7 @@ def mixed(server, engine, requests, clients=16):
                     given.set_data_from_numpy(data)
                 if kind == "stream":
                     client.async_stream_infer("digits", [given], outputs=[asked])
-                    result, error = results.get(timeout=60)
+                    result, error = results.get(timeout=900)
                     if error:
                         raise error
                 else:
