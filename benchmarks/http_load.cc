@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -86,8 +87,9 @@ int main(int argc, char** argv) {
   double last = begun;
   while (open > 0) {
     epoll_event ready[64];
-    const int n = epoll_wait(events, ready, 64, 60000);
-    if (n <= 0) die("no answer within a minute");
+    const int n = epoll_wait(events, ready, 64, 900000);
+    if (n < 0 && errno == EINTR) continue;  // it was stopped for a while
+    if (n <= 0) die("no answer within a quarter of an hour");
     for (int e = 0; e < n; ++e) {
       Client& client = clients[ready[e].data.u64];
       char buffer[65536];

@@ -173,6 +173,7 @@ TEST_F(TritonBackend, OneRequestIsAnsweredInTheServersMemoryWithTheBitsOfAnInPro
   EXPECT_EQ(server.metrics.at("temper_runs_total{model=m,version=1,bucket=4}"), 1);
   EXPECT_EQ(server.metrics.at("temper_rows_total{model=m,version=1}"), 15);
   EXPECT_EQ(server.metrics.count("temper_padded_rows_total{model=m,version=1}"), 0u);
+  EXPECT_GT(server.metrics.at("temper_send_us_total{model=m,version=1}"), 0);
 }
 
 TEST_F(TritonBackend, SeveralRequestsAreOneRunOfTheNextBucketWhichTheResponsesName) {
@@ -209,6 +210,26 @@ TEST_F(TritonBackend, WithoutPaddingABatchIsPlannedAsItComes) {
     EXPECT_EQ(one.answer.outputs.at("y").bytes, bytes_of(Session(engine).run({x})[0]));
   }
   EXPECT_EQ(server.metrics.at("temper_plans_made_total{model=m,version=1}"), 1);
+}
+
+// Shapes that are those of the run before are not looked up again; others between them are.
+TEST_F(TritonBackend, ShapesThatTakeTurnsGetTheirOwnAnswers) {
+  const auto engine = put(parse_graph("graph \"g\"\n"
+                                      "input %x: f32[n,k]\n"
+                                      "%y: f32[n,k] = pointwise(%x) program=\"(1) 1=relu.f32(0)\"\n"
+                                      "output \"y\" = %y\n"),
+                          {{"x", {{1, 1}, {2, 4}, {4, 8}}}});
+  ScriptedModel model("m", folder, kConfig);
+  ASSERT_EQ(model.load(), "");
+  for (const auto& [rows, columns] : std::vector<std::pair<int64_t, int64_t>>{
+           {2, 4}, {2, 4}, {2, 5}, {2, 4}, {4, 4}, {4, 5}, {4, 5}, {1, 8}, {2, 4}}) {
+    const Tensor x = noise({rows, columns}, uint32_t(rows * 10 + columns));
+    TRITONBACKEND_Request one = request({{"x", x}}, {"y"});
+    ASSERT_EQ(model.execute({&one}), "");
+    ASSERT_FALSE(one.answer.failed) << one.answer.error;
+    EXPECT_EQ(one.answer.outputs.at("y").dims, (std::vector<int64_t>{rows, columns}));
+    EXPECT_EQ(one.answer.outputs.at("y").bytes, bytes_of(Session(engine).run({x})[0]));
+  }
 }
 
 TEST_F(TritonBackend, ACancelledRequestIsNotRunAndTheOthersAre) {

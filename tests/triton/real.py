@@ -73,14 +73,14 @@ class Server:
         return f"http://127.0.0.1:{self.port + more}{path}"
 
     def get(self, path, more=0):
-        with urllib.request.urlopen(self.url(path, more), timeout=20) as answer:
+        with urllib.request.urlopen(self.url(path, more), timeout=900) as answer:
             return answer.read().decode()
 
     def post(self, path, body=None):
         """The status and the text: errors are answers, too."""
         request = urllib.request.Request(self.url(path), json.dumps(body or {}).encode(), {"Content-Type": "application/json"})
         try:
-            with urllib.request.urlopen(request, timeout=60) as answer:
+            with urllib.request.urlopen(request, timeout=900) as answer:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()
