@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstring>
 
+#include "base/dtype.h"
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/version.h"
@@ -33,31 +35,41 @@ double normal(uint64_t key, uint64_t index) {
   return double(sum - 2 * 65535) / std::sqrt(4294967295.0 / 3.0);
 }
 
-void add_ints(onnx::NodeProto& node, const char* name, std::initializer_list<int64_t> values) {
-  onnx::AttributeProto& attribute = *node.add_attribute();
-  attribute.set_name(name);
-  attribute.set_type(onnx::AttributeProto::INTS);
-  for (int64_t value : values) attribute.add_ints(value);
-}
-
-void add_int(onnx::NodeProto& node, const char* name, int64_t value) {
-  onnx::AttributeProto& attribute = *node.add_attribute();
-  attribute.set_name(name);
-  attribute.set_type(onnx::AttributeProto::INT);
-  attribute.set_i(value);
-}
-
-void set_type(onnx::ValueInfoProto& value, const std::string& name, std::initializer_list<int64_t> dims) {
+void set_type(onnx::ValueInfoProto& value, const std::string& name, onnx::TensorProto::DataType type,
+              const std::vector<Axis>& shape) {
   value.set_name(name);
   auto& tensor = *value.mutable_type()->mutable_tensor_type();
-  tensor.set_elem_type(onnx::TensorProto::FLOAT);
-  tensor.mutable_shape()->add_dim()->set_dim_param("batch");
-  for (int64_t dim : dims) tensor.mutable_shape()->add_dim()->set_dim_value(dim);
+  tensor.set_elem_type(type);
+  tensor.mutable_shape();
+  for (const Axis& axis : shape) {
+    auto& dim = *tensor.mutable_shape()->add_dim();
+    if (axis.symbol.empty()) dim.set_dim_value(axis.size);
+    else dim.set_dim_param(axis.symbol);
+  }
+}
+
+void set_attribute(onnx::NodeProto& node, const Attributes::value_type& attribute) {
+  onnx::AttributeProto& made = *node.add_attribute();
+  made.set_name(attribute.first);
+  if (const auto* whole = std::get_if<int64_t>(&attribute.second)) {
+    made.set_type(onnx::AttributeProto::INT);
+    made.set_i(*whole);
+  } else if (const auto* real = std::get_if<float>(&attribute.second)) {
+    made.set_type(onnx::AttributeProto::FLOAT);
+    made.set_f(*real);
+  } else if (const auto* wholes = std::get_if<std::vector<int64_t>>(&attribute.second)) {
+    made.set_type(onnx::AttributeProto::INTS);
+    for (int64_t value : *wholes) made.add_ints(value);
+  } else {
+    made.set_type(onnx::AttributeProto::STRING);
+    made.set_s(std::get<const char*>(attribute.second));
+  }
 }
 
 }  // namespace
 
-Builder::Builder(std::string_view graph_name, uint64_t seed, int opset) : graph_(model_.mutable_graph()), seed_(seed) {
+Builder::Builder(std::string_view graph_name, uint64_t seed, int opset)
+    : graph_(model_.mutable_graph()), seed_(seed), opset_(opset) {
   // The first IR version whose release knew the opset.
   model_.set_ir_version(opset <= 14 ? 7 : opset <= 18 ? 8 : opset <= 20 ? 9 : 10);
   model_.set_producer_name("temper");
@@ -75,11 +87,71 @@ onnx::NodeProto& Builder::node(const std::string& op, const std::string& name, c
   return node;
 }
 
+void Builder::input(const std::string& name, onnx::TensorProto::DataType type, const std::vector<Axis>& shape) {
+  set_type(*graph_->add_input(), name, type, shape);
+}
+
+void Builder::output(const std::string& name, const std::vector<Axis>& shape) {
+  set_type(*graph_->add_output(), name, onnx::TensorProto::FLOAT, shape);
+}
+
+std::string Builder::op(const std::string& type, const std::string& name, const std::vector<std::string>& inputs,
+                        const Attributes& attributes, const std::vector<std::string>& more_outputs) {
+  onnx::NodeProto& made = node(type, name, inputs);
+  for (const std::string& output : more_outputs) made.add_output(output);
+  for (const auto& attribute : attributes) set_attribute(made, attribute);
+  return name;
+}
+
+onnx::TensorProto* Builder::constant(const std::string& name, onnx::TensorProto::DataType type) {
+  if (!constants_.insert(name).second) return nullptr;
+  onnx::TensorProto& tensor = *graph_->add_initializer();
+  tensor.set_name(name);
+  tensor.set_data_type(type);
+  return &tensor;
+}
+
+std::string Builder::integers(const std::vector<int64_t>& values) {
+  std::string name = "integers";
+  for (int64_t value : values) name += concat('_', value);
+  if (onnx::TensorProto* tensor = constant(name, onnx::TensorProto::INT64)) {
+    tensor->add_dims(int64_t(values.size()));
+    for (int64_t value : values) tensor->add_int64_data(value);
+  }
+  return name;
+}
+
+std::string Builder::integer(int64_t value) {
+  std::string name = concat("integer_", value);
+  if (onnx::TensorProto* tensor = constant(name, onnx::TensorProto::INT64)) tensor->add_int64_data(value);
+  return name;
+}
+
+std::string Builder::number(float value) {
+  std::string name = concat("number_", value);
+  if (onnx::TensorProto* tensor = constant(name, onnx::TensorProto::FLOAT)) tensor->add_float_data(value);
+  return name;
+}
+
+std::string Builder::numbers(const std::vector<float>& values) {
+  std::string name = "numbers";
+  for (float value : values) name += concat('_', value);
+  if (onnx::TensorProto* tensor = constant(name, onnx::TensorProto::FLOAT)) {
+    tensor->add_dims(int64_t(values.size()));
+    for (float value : values) tensor->add_float_data(value);
+  }
+  return name;
+}
+
+std::string Builder::weights(const std::string& name, const std::vector<int64_t>& dims, double mean, double deviation) {
+  return weights(name, dims, mean, deviation, -1e30);
+}
+
 std::string Builder::weights(const std::string& name, const std::vector<int64_t>& dims, double mean, double deviation,
                              double least) {
   onnx::TensorProto& tensor = *graph_->add_initializer();
   tensor.set_name(name);
-  tensor.set_data_type(onnx::TensorProto::FLOAT);
+  tensor.set_data_type(half_ ? onnx::TensorProto::FLOAT16 : onnx::TensorProto::FLOAT);
   size_t count = 1;
   for (int64_t dim : dims) {
     tensor.add_dims(dim);
@@ -87,16 +159,39 @@ std::string Builder::weights(const std::string& name, const std::vector<int64_t>
   }
   const uint64_t key = random_bits(seed_, xxh3(name));  // one stream a tensor: no weight depends on the order of layers
   std::string& raw = *tensor.mutable_raw_data();
-  raw.resize(count * sizeof(float));
+  const size_t width = half_ ? sizeof(Half) : sizeof(float);
+  raw.resize(count * width);
   for (size_t i = 0; i < count; ++i) {
     const float value = float(std::max(least, mean + deviation * normal(key, i)));
-    raw.replace(i * sizeof value, sizeof value, reinterpret_cast<const char*>(&value), sizeof value);
+    const uint16_t half = float_to_half_bits(value);
+    std::memcpy(raw.data() + i * width, half_ ? static_cast<const void*>(&half) : &value, width);
   }
-  return name;
+  return half_ ? op("Cast", name + ".f32", {name}, {{"to", int64_t(onnx::TensorProto::FLOAT)}}) : name;
+}
+
+std::string Builder::dense(const std::string& name, const std::string& x, int64_t in, int64_t out, bool bias) {
+  const std::string weight = weights(name + ".weight", {out, in}, 0, std::sqrt(1.0 / double(in)));
+  const std::string turned = op("Transpose", name + ".weight.T", {weight}, {{"perm", std::vector<int64_t>{1, 0}}});
+  if (!bias) return op("MatMul", name, {x, turned});
+  const std::string product = op("MatMul", name + ".product", {x, turned});
+  return op("Add", name, {product, weights(name + ".bias", {out}, 0, 0.05)});
+}
+
+std::string Builder::layer_norm(const std::string& name, const std::string& x, int64_t width, float epsilon) {
+  if (opset_ < 17) fail(ErrorKind::usage, "opset ", opset_, " has no layer normalization: this model needs 17 to 22");
+  return op("LayerNormalization", name,
+            {x, weights(name + ".weight", {width}, 1, 0.1), weights(name + ".bias", {width}, 0, 0.1)},
+            {{"axis", int64_t(-1)}, {"epsilon", epsilon}});
+}
+
+std::string Builder::finish() {
+  std::string bytes;
+  if (!model_.SerializeToString(&bytes)) fail(ErrorKind::unsupported, "the model is larger than an ONNX file may be");
+  return bytes;
 }
 
 Flow Builder::image(int64_t channels, int64_t height, int64_t width) {
-  set_type(*graph_->add_input(), "image", {channels, height, width});
+  input("image", onnx::TensorProto::FLOAT, {"batch", channels, height, width});
   return {"image", channels};
 }
 
@@ -106,25 +201,21 @@ Flow Builder::conv(const std::string& name, const Flow& in, const ConvOptions& o
                                   weights(name + ".weight", {o.out, in.channels / o.groups, o.kernel, o.kernel}, 0,
                                           std::sqrt(2.0 / double(fan_in)))};
   if (o.bias) inputs.push_back(weights(name + ".bias", {o.out}, 0, 0.05));
-  onnx::NodeProto& conv = node("Conv", name, inputs);
-  add_ints(conv, "dilations", {1, 1});
-  add_int(conv, "group", o.groups);
-  add_ints(conv, "kernel_shape", {o.kernel, o.kernel});
-  add_ints(conv, "pads", {pad, pad, pad, pad});
-  add_ints(conv, "strides", {o.stride, o.stride});
+  op("Conv", name, inputs,
+     {{"dilations", std::vector<int64_t>{1, 1}},
+      {"group", o.groups},
+      {"kernel_shape", std::vector<int64_t>{o.kernel, o.kernel}},
+      {"pads", std::vector<int64_t>{pad, pad, pad, pad}},
+      {"strides", std::vector<int64_t>{o.stride, o.stride}}});
   return {name, o.out};
 }
 
 Flow Builder::batch_norm(const std::string& name, const Flow& in, double gain) {
-  onnx::NodeProto& norm =
-      node("BatchNormalization", name,
-           {in.name, weights(name + ".weight", {in.channels}, gain, 0.1 * gain),
-            weights(name + ".bias", {in.channels}, 0, 0.1), weights(name + ".running_mean", {in.channels}, 0, 0.1),
-            weights(name + ".running_var", {in.channels}, 1, 0.2, 0.25)});
-  onnx::AttributeProto& epsilon = *norm.add_attribute();
-  epsilon.set_name("epsilon");
-  epsilon.set_type(onnx::AttributeProto::FLOAT);
-  epsilon.set_f(1e-5f);
+  op("BatchNormalization", name,
+     {in.name, weights(name + ".weight", {in.channels}, gain, 0.1 * gain),
+      weights(name + ".bias", {in.channels}, 0, 0.1), weights(name + ".running_mean", {in.channels}, 0, 0.1),
+      weights(name + ".running_var", {in.channels}, 1, 0.2, 0.25)},
+     {{"epsilon", 1e-5f}});
   return {name, in.channels};
 }
 
@@ -134,12 +225,7 @@ Flow Builder::relu(const std::string& name, const Flow& in) {
 }
 
 Flow Builder::relu6(const std::string& name, const Flow& in) {
-  for (const auto& limit : {std::pair{"relu6.min", 0.f}, std::pair{"relu6.max", 6.f}}) {
-    const auto& all = graph_->initializer();
-    if (std::any_of(all.begin(), all.end(), [&](const auto& tensor) { return tensor.name() == limit.first; })) continue;
-    weights(limit.first, {}, limit.second, 0);
-  }
-  node("Clip", name, {in.name, "relu6.min", "relu6.max"});
+  node("Clip", name, {in.name, number(0), number(6)});
   return {name, in.channels};
 }
 
@@ -149,10 +235,10 @@ Flow Builder::add(const std::string& name, const Flow& a, const Flow& b) {
 }
 
 Flow Builder::max_pool(const std::string& name, const Flow& in, int64_t kernel, int64_t stride, int64_t padding) {
-  onnx::NodeProto& pool = node("MaxPool", name, {in.name});
-  add_ints(pool, "kernel_shape", {kernel, kernel});
-  add_ints(pool, "pads", {padding, padding, padding, padding});
-  add_ints(pool, "strides", {stride, stride});
+  op("MaxPool", name, {in.name},
+     {{"kernel_shape", std::vector<int64_t>{kernel, kernel}},
+      {"pads", std::vector<int64_t>{padding, padding, padding, padding}},
+      {"strides", std::vector<int64_t>{stride, stride}}});
   return {name, in.channels};
 }
 
@@ -162,23 +248,22 @@ Flow Builder::global_average_pool(const std::string& name, const Flow& in) {
 }
 
 Flow Builder::flatten(const std::string& name, const Flow& in, int64_t features) {
-  add_int(node("Flatten", name, {in.name}), "axis", 1);
+  op("Flatten", name, {in.name}, {{"axis", int64_t(1)}});
   return {name, features};
 }
 
 Flow Builder::linear(const std::string& name, const Flow& in, int64_t out) {
-  onnx::NodeProto& gemm =
-      node("Gemm", name,
-           {in.name, weights(name + ".weight", {out, in.channels}, 0, std::sqrt(1.0 / double(in.channels))),
-            weights(name + ".bias", {out}, 0, 0.05)});
-  add_int(gemm, "transB", 1);
+  op("Gemm", name,
+     {in.name, weights(name + ".weight", {out, in.channels}, 0, std::sqrt(1.0 / double(in.channels))),
+      weights(name + ".bias", {out}, 0, 0.05)},
+     {{"transB", int64_t(1)}});
   return {name, out};
 }
 
 std::string Builder::finish(const Flow& logits) {
   graph_->mutable_node(graph_->node_size() - 1)->set_output(0, "logits");
-  set_type(*graph_->add_output(), "logits", {logits.channels});
-  return model_.SerializeAsString();
+  output("logits", {"batch", logits.channels});
+  return finish();
 }
 
 }  // namespace temper::zoo

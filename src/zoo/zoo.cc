@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "zoo/builder.h"
+#include "zoo/networks.h"
 
 namespace temper {
 
@@ -108,6 +109,14 @@ constexpr Generator generators[] = {
     {{"resnet50", "ResNet-50 v1.5, 3x224x224, 1000 classes, seeded weights"}, resnet50},
     {{"mobilenet_v2", "MobileNet v2, 3x224x224, 1000 classes, seeded weights"}, mobilenet_v2},
     {{"cifar_cnn", "a VGG-like network, 3x32x32, 10 classes, seeded weights"}, cifar_cnn},
+    {{"gpt2", "GPT-2 small with past keys and values, 50,257 tokens, seeded weights"},
+     [](Builder& b) { return gpt2(b); }},
+    {{"bert", "BERT-base, 30,522 tokens, seeded weights"}, [](Builder& b) { return bert(b); }},
+    {{"sd15-unet", "the noise predictor of Stable Diffusion 1.5, seeded weights in f16, computed in f32 (1.7 GB)"},
+     [](Builder& b) {
+       b.store_in_half();
+       return sd15_unet(b);
+     }},
     {{"digits_cnn", "handwritten digits, 1x8x8, 10 classes, trained"}, nullptr},
 };
 

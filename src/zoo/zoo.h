@@ -11,7 +11,7 @@ namespace temper {
 
 struct ZooOptions {
   std::optional<uint64_t> seed;  // of the weights; 1 without. The same seed gives the same bytes on every machine.
-  std::optional<int> opset;      // 13 to 22; 17 without
+  std::optional<int> opset;      // 13 to 22, of gpt2, bert and sd15-unet 17 to 22; 17 without
 };
 
 struct ZooEntry {
@@ -19,7 +19,8 @@ struct ZooEntry {
   std::string_view summary;
 };
 
-// All models: input `image` f32[batch,...], output `logits` f32[batch,classes], batch symbolic.
+// All models. Those of pictures have an input `image` f32[batch,...] and an output `logits` f32[batch,classes]; the
+// others' inputs and outputs are in zoo/networks.h. The batch is symbolic.
 std::span<const ZooEntry> zoo_entries();
 
 // The model as the bytes of an ONNX file. Throws Error{usage} for an unknown name (the message lists the known ones),
