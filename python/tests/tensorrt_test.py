@@ -93,6 +93,18 @@ class TensorrtTest(Case):
         self.logger.lines.clear()
         self.engine = trt.Runtime(self.logger).deserialize_cuda_engine(self.plan)
 
+    def run_script(self, script, x):
+        """With the digits' plan and `x` as its arguments, on the CPU."""
+        with tempfile.TemporaryDirectory() as folder:
+            numpy.save(os.path.join(folder, "x.npy"), x)
+            for name, data in (("infer.py", script.encode()), ("m.plan", bytes(self.plan))):
+                with open(os.path.join(folder, name), "wb") as file:
+                    file.write(data)
+            words = [sys.executable, "-m", "temper.tensorrt", "--device", "cpu", "infer.py", "m.plan", "x.npy"]
+            done = subprocess.run(words, cwd=folder, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done
+
     def expected(self, x):
         return self.reference.run(None, {"image": x})[0]
 
@@ -446,15 +458,8 @@ class TensorrtTest(Case):
             assert cudart.cudaFree(inputs) == (ok,) and cudart.cudaFree(inputs) == (bad,) and cudart.cudaFreeHost(pinned) == (ok,)
             print(hasattr(cudart, "cudaGraphInstantiate"))
             """)
-        with tempfile.TemporaryDirectory() as folder:
-            x = images(3)
-            numpy.save(os.path.join(folder, "x.npy"), x)
-            for name, data in (("infer.py", script.encode()), ("m.plan", bytes(self.plan))):
-                with open(os.path.join(folder, name), "wb") as file:
-                    file.write(data)
-            words = [sys.executable, "-m", "temper.tensorrt", "--device", "cpu", "infer.py", "m.plan", "x.npy"]
-            done = subprocess.run(words, cwd=folder, capture_output=True, text=True)
-        self.assertEqual(done.returncode, 0, done.stderr)
+        x = images(3)
+        done = self.run_script(script, x)
         self.assertEqual(done.stdout.splitlines(), [str(self.expected(x).argmax(axis=1).tolist()), "False"])
         self.assertIn("0x3039 are in no allocation of this process", done.stderr)
 
@@ -500,15 +505,8 @@ class TensorrtTest(Case):
             small.free()
             print(hasattr(cuda, "module_from_buffer"))
             """)
-        with tempfile.TemporaryDirectory() as folder:
-            x = images(3)
-            numpy.save(os.path.join(folder, "x.npy"), x)
-            for name, data in (("infer.py", script.encode()), ("m.plan", bytes(self.plan))):
-                with open(os.path.join(folder, name), "wb") as file:
-                    file.write(data)
-            words = [sys.executable, "-m", "temper.tensorrt", "--device", "cpu", "infer.py", "m.plan", "x.npy"]
-            done = subprocess.run(words, cwd=folder, capture_output=True, text=True)
-        self.assertEqual(done.returncode, 0, done.stderr)
+        x = images(3)
+        done = self.run_script(script, x)
         lines = done.stdout.splitlines()
         self.assertEqual(lines[0], f"(0, 0) {self.expected(x).argmax(axis=1).tolist()}")
         self.assertIn("are in no allocation of this process", lines[1])

@@ -56,6 +56,26 @@ std::string module_beside(const std::filesystem::path& program) {
   return {};
 }
 
+// A Python that runs Temper's module with these words. It is made before a fork: between that and the other program
+// nothing may be allocated.
+class CommandLine {
+ public:
+  CommandLine(const std::string& python, const std::string& beside, const std::vector<std::string>& words)
+      : words_{python, "-c", kStart, beside} {
+    words_.insert(words_.end(), words.begin(), words.end());
+    argv_.reserve(words_.size() + 1);
+    for (std::string& word : words_) argv_.push_back(word.data());
+    argv_.push_back(nullptr);
+  }
+  CommandLine(const CommandLine&) = delete;
+  // Returns, with errno, only where the interpreter cannot be started.
+  void execute() const { execvp(argv_[0], argv_.data()); }
+
+ private:
+  std::vector<std::string> words_;
+  std::vector<char*> argv_;
+};
+
 }  // namespace
 
 void add_source_options(Command& verb, PythonFlags& flags) {
@@ -88,7 +108,7 @@ void add_source_options(Command& verb, PythonFlags& flags) {
 
 void hand_over_to_python(const std::string& python, const Context& context) {
   const std::filesystem::path self = program();
-  std::vector<std::string> words = {python, "-c", kStart, module_beside(self)};
+  std::vector<std::string> words;
   bool names_program = false;
   for (size_t i = 0; i < context.arguments.size(); ++i) {
     const std::string& word = context.arguments[i];
@@ -97,23 +117,15 @@ void hand_over_to_python(const std::string& python, const Context& context) {
     names_program |= word == "--temper" || word.rfind("--temper=", 0) == 0;
   }
   if (!names_program) words.insert(words.end(), {"--temper", self.string()});
-  std::vector<char*> argv;
-  argv.reserve(words.size() + 1);
-  for (std::string& word : words) argv.push_back(word.data());
-  argv.push_back(nullptr);
-  execvp(argv[0], argv.data());
+  const CommandLine command(python, module_beside(self), words);
+  command.execute();
   fail(ErrorKind::unsupported, "'", python, "' cannot be started (", std::strerror(errno),
        "); --python names the interpreter that has the framework, like --python venv/bin/python");
 }
 
 void run_python(const std::string& python, const std::vector<std::string>& words,
                 const std::function<void(const std::string&)>& line) {
-  std::vector<std::string> command = {python, "-c", kStart, module_beside(program())};
-  command.insert(command.end(), words.begin(), words.end());
-  std::vector<char*> argv;
-  argv.reserve(command.size() + 1);
-  for (std::string& word : command) argv.push_back(word.data());
-  argv.push_back(nullptr);
+  const CommandLine command(python, module_beside(program()), words);
   int ends[2];
   if (pipe(ends) != 0) fail(ErrorKind::machine, "no pipe to a Python can be made: ", std::strerror(errno));
   const pid_t child = fork();
@@ -122,7 +134,7 @@ void run_python(const std::string& python, const std::vector<std::string>& words
     dup2(ends[1], STDOUT_FILENO);
     close(ends[0]);
     close(ends[1]);
-    execvp(argv[0], argv.data());
+    command.execute();
     _exit(127);
   }
   close(ends[1]);
@@ -144,12 +156,7 @@ void run_python(const std::string& python, const std::vector<std::string>& words
 }
 
 PythonTalk::PythonTalk(const std::string& python, const std::vector<std::string>& words) {
-  std::vector<std::string> command = {python, "-c", kStart, module_beside(program())};
-  command.insert(command.end(), words.begin(), words.end());
-  std::vector<char*> argv;
-  argv.reserve(command.size() + 1);
-  for (std::string& word : command) argv.push_back(word.data());
-  argv.push_back(nullptr);
+  const CommandLine command(python, module_beside(program()), words);
   int there[2], back[2];
   if (pipe2(there, O_CLOEXEC) != 0) fail(ErrorKind::machine, "no pipe to a Python can be made: ", std::strerror(errno));
   if (pipe2(back, O_CLOEXEC) != 0) {
@@ -162,7 +169,7 @@ PythonTalk::PythonTalk(const std::string& python, const std::vector<std::string>
     dup2(back[1], STDOUT_FILENO);
     const int nowhere = open("/dev/null", O_WRONLY);  // what it lacks is an answer, too
     if (nowhere >= 0) dup2(nowhere, STDERR_FILENO);
-    execvp(argv[0], argv.data());
+    command.execute();
     _exit(127);
   }
   close(there[0]), close(back[1]);
