@@ -55,8 +55,7 @@ with tempfile.TemporaryDirectory() as name:
     for turn in range(options.turns):
         few = options.frames // 10
         rate = (options.frames - few) / (seconds(options.frames) - seconds(few))
-        found = json.loads(run(options.build / "temper", "bench", plan, "--duration", "3s", "--json"))
-        bench = found["results"][0]["throughput"] if "results" in found else found["throughput"]
+        bench = json.loads(run(options.build / "temper", "bench", plan, "--duration", "3s", "--json"))["runs"][0]["throughput_per_s"]
         shares.append(rate / bench)
         print(f"turn {turn + 1}: {rate:.1f} frames a second, bench {bench:.1f} a second: {100 * shares[-1]:.1f} %", flush=True)
     median = statistics.median(shares)
