@@ -22,6 +22,11 @@ std::array<double, 3> per_channel(const std::vector<double>& values, std::string
 template <class T>
 void write_sample(const Image& image, const Preprocess& p, T* out) {
   const int64_t pixels = image.width * image.height;
+  if constexpr (std::is_same_v<T, uint8_t>)
+    if (p.layout == PixelLayout::nhwc && (p.order == ChannelOrder::rgb || p.channels == 1)) {
+      std::copy(image.pixels.begin(), image.pixels.end(), out);  // as they are
+      return;
+    }
   for (int64_t c = 0; c < p.channels; ++c) {
     const int64_t source = p.order == ChannelOrder::bgr ? p.channels - 1 - c : c;  // where this channel is in R, G, B
     T table[256];  // an 8-bit picture has no more values than these

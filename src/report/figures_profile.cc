@@ -15,7 +15,9 @@ constexpr size_t kMostBars = 25;
 std::string limit_text(const ProfileRow& row) {
   const double arithmetic = row.of_arithmetic_peak.value_or(0), memory = row.of_memory_peak.value_or(0);
   if (arithmetic <= 0 && memory <= 0) return "n/a";
-  return arithmetic >= memory ? concat("arithmetic ", percent(arithmetic)) : concat("memory ", percent(memory));
+  std::string share = percent(std::max(arithmetic, memory));
+  share.replace(share.rfind(' '), 1, "\u00a0");  // the number and its sign stay on one line
+  return concat(arithmetic >= memory ? "arithmetic " : "memory ", share);
 }
 
 }  // namespace
