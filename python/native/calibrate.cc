@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calibration fed batch by batch; Python holds the loop, so that what its iterator raises never passes through here.
 #include "bind.h"
+#include "calibrate/dataset.h"
 #include "calibrate/stream.h"
+#include "data.h"
+#include "data/carried.h"
 #include "engine.h"
 #include "guard.h"
 #include "quantize/ranges.h"
@@ -54,6 +57,29 @@ class Calibrator {
   std::unique_ptr<StreamCalibration> stream_;
 };
 
+// One share of the samples, whose batches are those of `temper calibrate`. A share without a batch gives ranges of no
+// samples.
+Ranges calibrate_share(nb::object model, nb::dict options, nb::dict data, nb::dict how, nb::object progress) {
+  const PyData given = data_of(data);
+  const BuildOptions build = options_of(options);
+  const ModelSource source = source_of(model);
+  DatasetCalibration settings;
+  read(how, "method", settings.method);
+  read(how, "batch", settings.batch);
+  read(how, "number", settings.share.number);
+  read(how, "of", settings.share.of);
+  settings.seed = given.request.seed;
+  settings.progress = progress_of(std::move(progress));
+  const WithoutGil released;
+  const ImportedModel imported = source.import(build.memory_limit);
+  const Dataset samples = given.request.open(input_specs(imported, source.path));
+  std::vector<int64_t> chosen = samples_of(samples, given.request);
+  leave_out(samples, given.request, chosen, settings.progress);
+  return calibrate_on(imported, samples, chosen, settings, build);
+}
+
+nb::bytes bytes_of(const std::string& text) { return nb::bytes(text.data(), text.size()); }
+
 nb::list values_of(const Ranges& ranges) {
   nb::list list;
   for (const std::string& name : ranges.order) {
@@ -70,6 +96,18 @@ void bind_calibrate(nb::module_& module) {
       .def(
           "save", [](const Ranges& self, const std::string& path, bool force) { save_ranges(path, self, force); },
           nb::arg("path"), nb::arg("force") = false)
+      .def("to_bytes",
+           [](const Ranges& self) {
+             std::string text;
+             {
+               const WithoutGil released;
+               text = to_json(self);
+             }
+             return bytes_of(text);
+           })
+      .def_static("of_bytes",
+                  [](const nb::bytes& text) { return ranges_from_json(std::string_view(text.c_str(), text.size())); })
+      .def_static("of_shares", [](const std::vector<Ranges>& parts) { return merge(parts, true); })
       .def_static("load", [](const std::string& path) { return load_ranges(path); })
       .def_ro("model_sha256", &Ranges::model_sha256)
       .def_ro("method", &Ranges::method)
@@ -82,6 +120,8 @@ void bind_calibrate(nb::module_& module) {
                      return said;
                    })
       .def("values", values_of);
+  module.def("calibrate_share", calibrate_share, nb::arg("model"), nb::arg("options"), nb::arg("data"), nb::arg("how"),
+             nb::arg("progress").none());
   nb::class_<Calibrator>(module, "Calibrator")
       .def(nb::init<nb::object, nb::dict, const std::string&, uint64_t>())
       .def("observe", &Calibrator::observe)

@@ -25,6 +25,13 @@ PyData data_of(const nb::dict& given) {
   read(given, "samples", request.samples);
   read(given, "seed", request.seed);
   read(given, "strict", request.strict);
+  if (given.contains("unreadable")) {  // (sample, name, kind of the error, its words) each
+    request.unreadable.emplace();
+    for (nb::handle one : nb::cast<nb::list>(given["unreadable"]))
+      request.unreadable->push_back({nb::cast<int64_t>(one[0]),
+                                     nb::cast<std::string>(one[1]),
+                                     {ErrorKind(nb::cast<int>(one[2])), nb::cast<std::string>(one[3])}});
+  }
   read(given, "memory_limit", request.options.memory_limit);
   read(given, "label_column", request.options.label_column);
   PreprocessOptions& pictures = request.options.preprocess;

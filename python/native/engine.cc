@@ -251,6 +251,11 @@ void bind_engine(nb::module_& module) {
     return names;
   });
   module.def("is_plan", &is_plan);
+  module.def("fingerprint", [](const std::string& device, const std::vector<std::string>& library_folders) {
+    const KeepCurrentGpu kept(device.starts_with("cuda"));
+    const WithoutGil released;
+    return open_device(device, {library_folders, nullptr}).fingerprint;
+  });
   module.def("default_timing_cache", default_timing_cache);
 }
 

@@ -10,6 +10,7 @@
 #include "device_array.h"
 #include "engine.h"
 #include "evaluate/budget.h"
+#include "evaluate/part.h"
 #include "evaluate/text.h"
 #include "guard.h"
 #include "optimize/precision.h"
@@ -32,8 +33,9 @@ nb::str text_of(const nlohmann::ordered_json& json) {
   return nb::str(text.c_str(), text.size());
 }
 
-nb::str evaluate(nb::object model, nb::dict build, nb::object reference, nb::dict data, nb::dict options,
-                 const std::string& name, nb::object progress) {
+// Of a share of the samples where `options` has one.
+EvaluatedPart part_of(nb::object model, nb::dict build, nb::object reference, nb::dict data, nb::dict options,
+                      nb::object progress) {
   const PyData given = data_of(data);
   EvaluateOptions what;
   what.data = given.request;
@@ -50,12 +52,49 @@ nb::str evaluate(nb::object model, nb::dict build, nb::object reference, nb::dic
   DataModel tested = data_model_of(model, built);
   std::optional<DataModel> beside;
   if (!reference.is_none()) beside = data_model_of(reference, what.plain);
-  std::optional<Evaluated> evaluated;
+  BatchShare share;
+  read(options, "number", share.number);
+  read(options, "of", share.of);
+  const WithoutGil released;
+  EvaluatedPart part = evaluate_part(tested, beside ? &*beside : nullptr, what, share);
+  part.engine.reset();  // goes while the context of its GPU is kept
+  return part;
+}
+
+nb::str evaluate(nb::object model, nb::dict build, nb::object reference, nb::dict data, nb::dict options,
+                 const std::string& name, nb::object progress) {
+  const std::optional<Metric> metric = metric_of(options);
+  const EvaluatedPart part = part_of(model, build, reference, data, options, std::move(progress));
+  return text_of(json_of(join_parts({part}, metric), name));
+}
+
+// The part of a share as text, and such parts joined.
+nb::bytes evaluate_share(nb::object model, nb::dict build, nb::object reference, nb::dict data, nb::dict options,
+                         nb::object progress) {
+  const std::string text = to_json(part_of(model, build, reference, data, options, std::move(progress)));
+  return nb::bytes(text.data(), text.size());
+}
+nb::str join_shares(const std::vector<nb::bytes>& shares, nb::dict options, const std::string& name) {
+  std::vector<EvaluatedPart> parts;
+  for (const nb::bytes& share : shares)
+    parts.push_back(evaluated_part_from_json(std::string_view(share.c_str(), share.size())));
+  return text_of(json_of(join_parts(parts, metric_of(options)), name));
+}
+
+// Of every `of`-th sample from `number` on, those whose picture cannot be read, as data_of takes them.
+nb::list find_unreadable(nb::object model, nb::dict build, nb::dict data, int64_t number, int64_t of) {
+  const PyData given = data_of(data);
+  const DataModel opened_model = data_model_of(model, options_of(build));
+  std::vector<Unreadable> found;
   {
     const WithoutGil released;
-    evaluated = temper::evaluate(tested, beside ? &*beside : nullptr, what);
+    const Dataset samples = given.request.open(opened_model.inputs());
+    found = temper::find_unreadable(samples, share_of(samples_of(samples, given.request), 1, {number, of}));
   }
-  return text_of(json_of(*evaluated, name));
+  nb::list list;
+  for (const Unreadable& one : found)
+    list.append(nb::make_tuple(one.sample, one.name, int(one.error.kind()), one.error.what()));
+  return list;
 }
 
 // The engine, what was found as JSON, and the ranges that were calibrated for it, or None.
@@ -135,6 +174,11 @@ nb::tuple study(const std::string& model, nb::dict build, nb::dict data, nb::dic
 void bind_evaluate(nb::module_& module) {
   module.def("evaluate", evaluate, nb::arg("model"), nb::arg("build"), nb::arg("reference").none(), nb::arg("data"),
              nb::arg("options"), nb::arg("name"), nb::arg("progress").none());
+  module.def("evaluate_share", evaluate_share, nb::arg("model"), nb::arg("build"), nb::arg("reference").none(),
+             nb::arg("data"), nb::arg("options"), nb::arg("progress").none());
+  module.def("join_shares", join_shares, nb::arg("shares"), nb::arg("options"), nb::arg("name"));
+  module.def("find_unreadable", find_unreadable, nb::arg("model"), nb::arg("build"), nb::arg("data"), nb::arg("number"),
+             nb::arg("of"));
   module.def("build_within", build_within, nb::arg("model"), nb::arg("options"), nb::arg("data"), nb::arg("budget"),
              nb::arg("progress").none());
   module.def("study", study, nb::arg("model"), nb::arg("build"), nb::arg("data"), nb::arg("options"),

@@ -61,6 +61,18 @@ class Ranges:
         """Writes a file of ranges, which ``temper build --calibration`` reads. Only ``force`` replaces a file of another kind."""
         self._native.save(os.fspath(path), force)
 
+    def to_bytes(self) -> bytes:
+        """The bytes of the file that :meth:`save` would write."""
+        return self._native.to_bytes()
+
+    @staticmethod
+    def of_bytes(data: bytes) -> Ranges:
+        """Of such bytes."""
+        return Ranges(_temper.Ranges.of_bytes(bytes(data)))
+
+    def __reduce__(self) -> Any:
+        return Ranges.of_bytes, (self.to_bytes(),)
+
     @property
     def values(self) -> list[TensorRange]:
         """By value of the optimised graph, in its order."""

@@ -102,6 +102,12 @@ Ranges calibrate_on(const ImportedModel& model, const Dataset& data, const std::
                           .expected = int64_t(samples.size()),
                           .progress = settings.progress};
   fit_batches(model.graph, data, parts, all, options);
+  if (settings.share.of > 1) {
+    if (automatic) fail(ErrorKind::usage, "parts that each chose a method could not be joined: name one");
+    parts.calibration = share_of(parts.calibration, all.batch, settings.share);
+    if (parts.calibration.empty()) return {};
+    all.expected = int64_t(parts.calibration.size());
+  }
   Calibration calibration(model, std::move(options), std::move(all), std::make_unique<DatasetSamples>(data));
   if (automatic && !judged) calibration.judge_by_nothing(held);
   for (int64_t sample : parts.calibration) calibration.add(sample);

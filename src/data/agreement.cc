@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <tuple>
 
 namespace temper {
 
@@ -69,6 +70,48 @@ void OutputDifference::add(const Tensor& reference, const Tensor& tested, std::s
 
 double OutputDifference::noise_share() const { return noise == 0 ? 0 : signal == 0 ? kInfinity : noise / signal; }
 double OutputDifference::snr_db() const { return -10 * std::log10(noise_share()); }
+
+void join(Evaluation& all, const Evaluation& next) {
+  if (all.samples == 0) {
+    all = next;
+    return;
+  }
+  const auto kinds = [](const Evaluation& e) {
+    return std::tuple(e.output, e.accuracy.has_value(), e.mcnemar.has_value(), e.agreement.has_value(),
+                      e.differences.size(), e.accuracy ? e.accuracy->classes : 0);
+  };
+  if (kinds(all) != kinds(next))
+    fail(ErrorKind::usage, "these evaluations cannot be joined: they are of other outputs, or of another reference");
+  all.samples += next.samples;
+  for (auto accuracy : {&Evaluation::accuracy, &Evaluation::reference_accuracy})
+    if (all.*accuracy) {
+      (all.*accuracy)->n += (next.*accuracy)->n;
+      (all.*accuracy)->top1 += (next.*accuracy)->top1;
+      (all.*accuracy)->top5 += (next.*accuracy)->top5;
+    }
+  if (all.mcnemar) {
+    all.mcnemar->n += next.mcnemar->n;
+    all.mcnemar->lost += next.mcnemar->lost;
+    all.mcnemar->won += next.mcnemar->won;
+  }
+  if (all.agreement) {
+    all.agreement->n += next.agreement->n;
+    all.agreement->same += next.agreement->same;
+    all.agreement->positions |= next.agreement->positions;
+  }
+  for (size_t i = 0; i < all.differences.size(); ++i) {
+    OutputDifference& sum = all.differences[i];
+    const OutputDifference& more = next.differences[i];
+    sum.samples += more.samples;
+    sum.signal += more.signal;
+    sum.noise += more.noise;
+    if (more.max_difference > sum.max_difference)
+      sum.max_difference = more.max_difference, sum.max_sample = more.max_sample;
+    sum.cosine_sum += more.cosine_sum;
+    if (more.least_cosine < sum.least_cosine)
+      sum.least_cosine = more.least_cosine, sum.least_cosine_sample = more.least_cosine_sample;
+  }
+}
 
 Evaluator::Evaluator(std::vector<std::string> outputs, int classes, bool labelled, bool with_reference)
     : outputs_(std::move(outputs)), classes_(classes), labelled_(labelled && classes >= 0) {

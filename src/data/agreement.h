@@ -49,6 +49,10 @@ struct Evaluation {
   std::vector<OutputDifference> differences;  // against the reference, by output
 };
 
+// Adds what later samples gave to what earlier ones did. Sums come out the same in any grouping of whole `next`s, as
+// long as their order is that of the samples. Throws Error{usage} where the two are not of the same outputs.
+void join(Evaluation& all, const Evaluation& next);
+
 class Evaluator {
  public:
   // `classes` is the number of the output that holds the classes, -1 for none; `labelled`: batches bring the truth.

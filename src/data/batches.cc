@@ -23,17 +23,28 @@ std::vector<int64_t> samples_of(const Dataset& data, const std::string& path, in
   return choose_samples(data.size(), count ? count : data.size(), seed);
 }
 
-std::vector<Unreadable> leave_out(const Dataset& data, const std::string& path, std::vector<int64_t>& samples,
-                                  bool strict, const Progress& progress) {
+std::vector<int64_t> share_of(std::span<const int64_t> samples, int64_t batch, const BatchShare& share) {
+  std::vector<int64_t> own;
+  for (size_t i = 0; i < samples.size(); ++i)
+    if (int64_t(i) / batch % share.of == share.number) own.push_back(samples[i]);
+  return own;
+}
+
+std::vector<Unreadable> find_unreadable(const Dataset& data, std::span<const int64_t> samples,
+                                        const Progress& progress) {
   constexpr size_t kAtOnce = 512;  // between two steps of the progress
   std::vector<Unreadable> left_out;
-  if (strict) return left_out;
   for (size_t first = 0; first < samples.size(); first += kAtOnce) {
     if (first) tell(progress, {"looking at the pictures", double(first), double(samples.size())});
-    for (Unreadable& one :
-         data.unreadable(std::span(samples).subspan(first, std::min(kAtOnce, samples.size() - first))))
+    for (Unreadable& one : data.unreadable(samples.subspan(first, std::min(kAtOnce, samples.size() - first))))
       left_out.push_back(std::move(one));
   }
+  return left_out;
+}
+
+namespace {
+std::vector<Unreadable> take_out(std::vector<Unreadable> left_out, const std::string& path,
+                                 std::vector<int64_t>& samples) {
   if (left_out.empty()) return left_out;
   if (samples.size() == 1) throw left_out[0].error;
   if (left_out.size() == samples.size())
@@ -48,6 +59,13 @@ std::vector<Unreadable> leave_out(const Dataset& data, const std::string& path, 
     return std::any_of(left_out.begin(), left_out.end(), [&](const Unreadable& one) { return one.sample == sample; });
   });
   return left_out;
+}
+}  // namespace
+
+std::vector<Unreadable> leave_out(const Dataset& data, const std::string& path, std::vector<int64_t>& samples,
+                                  bool strict, const Progress& progress) {
+  if (strict) return {};
+  return take_out(find_unreadable(data, samples, progress), path, samples);
 }
 
 void for_each_batch(const Dataset& data, std::span<const int64_t> samples, const BatchSizes& sizes,
@@ -113,6 +131,7 @@ std::vector<int64_t> samples_of(const Dataset& data, const DataRequest& request,
 
 std::vector<Unreadable> leave_out(const Dataset& data, const DataRequest& request, std::vector<int64_t>& samples,
                                   const Progress& progress) {
+  if (request.unreadable && !request.strict) return take_out(*request.unreadable, request.name(), samples);
   return leave_out(data, request.name(), samples, request.strict, progress);
 }
 

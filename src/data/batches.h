@@ -3,6 +3,7 @@
 #pragma once
 #include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -24,7 +25,8 @@ struct DataRequest {
   DatasetOptions options;
   int64_t samples = 0;  // so many of them, chosen by the seed; 0: what is usual
   uint64_t seed = 0;
-  bool strict = false;  // a picture that cannot be read is an error
+  bool strict = false;                                // a picture that cannot be read is an error
+  std::optional<std::vector<Unreadable>> unreadable;  // found before, by find_unreadable: nothing is looked at again
 
   std::string name() const { return path.empty() ? "<arrays>" : path; }  // for messages
   Dataset open(const std::vector<InputSpec>& inputs) const;
@@ -41,6 +43,17 @@ struct BatchSizes {
 std::vector<int64_t> samples_of(const Dataset& data, const std::string& path, int64_t asked, uint64_t seed,
                                 int64_t standard = 0);
 std::vector<int64_t> samples_of(const Dataset& data, const DataRequest& request, int64_t standard = 0);
+
+// What one of several workers takes of a list of samples that all of them have: every `of`-th batch, from `number` on.
+// Batches stay what they are for one worker, so that all numbers come out the same.
+struct BatchShare {
+  int64_t number = 0, of = 1;
+};
+std::vector<int64_t> share_of(std::span<const int64_t> samples, int64_t batch, const BatchShare& share);
+
+// Those of the samples whose picture cannot be read.
+std::vector<Unreadable> find_unreadable(const Dataset& data, std::span<const int64_t> samples,
+                                        const Progress& progress = {});
 
 // Takes out of `samples` those whose picture cannot be read: a warning with their number and the first names. With
 // `strict` nothing is looked at, and the first such picture is an error when it is reached. Throws the picture's own

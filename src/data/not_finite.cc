@@ -50,6 +50,15 @@ void NotFinite::look(const std::string& what, const Tensor& tensor, std::span<co
   });
 }
 
+void NotFinite::join(const std::map<std::string, Found>& next) {
+  for (const auto& [what, more] : next) {
+    const auto [it, is_new] = found_.emplace(what, more);
+    if (is_new) continue;
+    it->second.values += more.values;
+    it->second.samples += more.samples;
+  }
+}
+
 std::vector<std::string> NotFinite::warnings(int64_t samples) const {
   std::vector<std::string> texts;
   for (const auto& [what, found] : found_)

@@ -24,6 +24,8 @@ class NotFinite {
     Dims index;                       // in that sample; of a tensor without samples, in it
   };
   const std::map<std::string, Found>& found() const { return found_; }
+  // Adds what was found in later samples.
+  void join(const std::map<std::string, Found>& next);
   // "the input 'x' holds 3 values that are NaN or infinite, in 1 of 200 samples, first NaN at [0,3,3] of sample '150'"
   std::vector<std::string> warnings(int64_t samples) const;
 

@@ -4,7 +4,6 @@
 #include <set>
 
 #include "base/log.h"
-#include "data/not_finite.h"
 #include "data/sample.h"
 
 namespace temper {
@@ -23,9 +22,9 @@ void check_classes(const EvaluationData& what, const std::vector<std::string>& n
 }
 }  // namespace
 
-std::vector<Evaluation> evaluate_engines(const EvaluationData& what, const std::shared_ptr<const Engine>& reference,
-                                         const std::vector<std::shared_ptr<const Engine>>& tested,
-                                         const Progress& progress) {
+std::vector<ScoredBatch> score_batches(const EvaluationData& what, const std::shared_ptr<const Engine>& reference,
+                                       const std::vector<std::shared_ptr<const Engine>>& tested,
+                                       const Progress& progress) {
   std::vector<TensorType> types;
   const std::vector<std::string> names = output_names(*tested.at(0), types);
   std::vector<std::unique_ptr<Session>> sessions;
@@ -50,10 +49,10 @@ std::vector<Evaluation> evaluate_engines(const EvaluationData& what, const std::
   const int classes = classes_output(names, types, what.classes);
   const bool labelled = what.data.has_labels();
   check_classes(what, names, types, classes);
-  NotFinite broken;
-  std::vector<Evaluator> evaluators(tested.size(), Evaluator(names, classes, labelled, reference != nullptr));
+  std::vector<ScoredBatch> scored;
   for_each_batch(what.data, what.samples, what.batch, "evaluating", progress, [&](const Batch& batch) {
     check_no_overlap(calibrated, batch);
+    NotFinite& broken = scored.emplace_back().broken;
     const std::vector<Tensor> wanted =
         reference ? run_batch(*sessions.back(), what.data, batch, what.batch) : std::vector<Tensor>();
     for (size_t i = 0; i < batch.inputs.size(); ++i)
@@ -66,21 +65,37 @@ std::vector<Evaluation> evaluate_engines(const EvaluationData& what, const std::
         broken.look(
             concat("the output '", names[i], "'", tested.size() > 1 ? concat(" in ", tested[e]->info().precision) : ""),
             got[i], batch.names);
-      evaluators[e].add(batch, wanted, got);
+      Evaluator evaluator(names, classes, labelled, reference != nullptr);
+      evaluator.add(batch, wanted, got);
+      scored.back().evaluations.push_back(evaluator.result());
     }
   });
-  for (const std::string& warning : broken.warnings(int64_t(what.samples.size())))
-    log(LogLevel::warning, warning, "; look at the data and at the preprocessing");
-  std::vector<Evaluation> results;
-  results.reserve(evaluators.size());
+  return scored;
+}
+
+std::vector<Evaluation> join_batches(const std::vector<ScoredBatch>& batches) {
+  std::vector<Evaluation> results(batches.empty() ? 0 : batches[0].evaluations.size());
+  NotFinite broken;
+  for (const ScoredBatch& batch : batches) {
+    broken.join(batch.broken.found());
+    for (size_t e = 0; e < results.size(); ++e) join(results[e], batch.evaluations.at(e));
+  }
+  if (!results.empty())
+    for (const std::string& warning : broken.warnings(results[0].samples))
+      log(LogLevel::warning, warning, "; look at the data and at the preprocessing");
   std::set<std::string> warned;  // the reference is the same one beside each
-  for (const Evaluator& evaluator : evaluators) results.push_back(evaluator.result());
   for (const Evaluation& evaluation : results)
     for (const auto* accuracy : {&evaluation.reference_accuracy, &evaluation.accuracy})
       if (*accuracy)
         if (const std::string warning = chance_warning(**accuracy); !warning.empty() && warned.insert(warning).second)
           log(LogLevel::warning, warning);
   return results;
+}
+
+std::vector<Evaluation> evaluate_engines(const EvaluationData& what, const std::shared_ptr<const Engine>& reference,
+                                         const std::vector<std::shared_ptr<const Engine>>& tested,
+                                         const Progress& progress) {
+  return join_batches(score_batches(what, reference, tested, progress));
 }
 
 ReferenceAnswers keep_answers(const EvaluationData& what, const std::shared_ptr<const Engine>& reference,

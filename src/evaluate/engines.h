@@ -8,6 +8,7 @@
 
 #include "data/agreement.h"
 #include "data/batches.h"
+#include "data/not_finite.h"
 
 namespace temper {
 
@@ -18,9 +19,20 @@ struct EvaluationData {
   std::string classes;  // the output that holds them; "": the only one that can
 };
 
+// What one batch gave.
+struct ScoredBatch {
+  std::vector<Evaluation> evaluations;  // by tested engine
+  NotFinite broken;
+};
 // Each of `tested` over the samples, beside the reference (may be null); every batch is read once. Two guards stop it,
-// as any figure would be wrong: the count of classes, and samples that one of them was calibrated on. Accuracy at
-// chance level and values that are not finite are warnings. Throws Error{usage} where the outputs differ by name.
+// as any figure would be wrong: the count of classes, and samples that one of them was calibrated on. Throws
+// Error{usage} where the outputs differ by name.
+std::vector<ScoredBatch> score_batches(const EvaluationData& what, const std::shared_ptr<const Engine>& reference,
+                                       const std::vector<std::shared_ptr<const Engine>>& tested,
+                                       const Progress& progress);
+// All of them together, by tested engine. Accuracy at chance level and values that are not finite are warnings.
+std::vector<Evaluation> join_batches(const std::vector<ScoredBatch>& batches);
+// Both.
 std::vector<Evaluation> evaluate_engines(const EvaluationData& what, const std::shared_ptr<const Engine>& reference,
                                          const std::vector<std::shared_ptr<const Engine>>& tested,
                                          const Progress& progress);

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/file.h"
 #include "base/hash.h"
@@ -42,7 +43,8 @@ std::shared_ptr<const Engine> fp32_reference(const DataModel& of, const Engine& 
 
 }  // namespace
 
-Evaluated evaluate(DataModel& model, DataModel* reference, const EvaluateOptions& options) {
+EvaluatedPart evaluate_part(DataModel& model, DataModel* reference, const EvaluateOptions& options,
+                            const BatchShare& share) {
   const DataRequest& request = options.data;
   const std::optional<Metric>& metric = options.metric;
   const Dataset data = request.open(model.inputs());
@@ -53,7 +55,8 @@ Evaluated evaluate(DataModel& model, DataModel* reference, const EvaluateOptions
          "a CSV with a 'label' column; or compare with FP32: --metric "
          "agreement, cosine or snr, or --reference MODEL|PLAN");
   EvaluationData what{data, samples_of(data, request), model.choose_batch(data, options.batch), options.classes};
-  Evaluated done;
+  EvaluatedPart done;
+  done.share = share;
   done.left_out = leave_out(data, request, what.samples, options.progress);
   const int64_t count = int64_t(what.samples.size());
   log(LogLevel::info, data.text(), count < data.size() ? concat(", ", count, " of them") : "", ", in batches of ",
@@ -71,27 +74,82 @@ Evaluated evaluate(DataModel& model, DataModel* reference, const EvaluateOptions
     if (!beside && compares) fail(ErrorKind::usage, "--metric ", name_of(*metric), " compares with FP32, and ", why);
     if (!beside) log(LogLevel::warning, "no comparison with FP32: ", why);
   }
-  done.evaluation = evaluate_engines(what, beside, {done.engine}, options.progress).at(0);
+  done.precision = done.engine->info().precision;
+  done.placeholder = done.engine->info().placeholder;
+  done.samples = count;
+  done.compared = beside != nullptr;
+  what.samples = share_of(what.samples, what.batch.size, share);
+  done.batches = score_batches(what, beside, {done.engine}, options.progress);
+  return done;
+}
+
+namespace {
+// Throws Error{usage} where `metric` was asked for by name and is absent, or nothing came out at all.
+void check_came_out(const Evaluation& evaluation, std::optional<Metric> metric, bool compared) {
   if (metric) {
     // Asked for by name: absent is an error, not a gap in the table.
-    if (*metric == Metric::top1 && !done.evaluation.accuracy)
+    if (*metric == Metric::top1 && !evaluation.accuracy)
       fail(ErrorKind::usage,
            "no output, or more than one, is that of a classifier ([batch, classes] of floats); say which one holds the "
            "classes: --output-name NAME");
-    if (compares) drop_of(done.evaluation, *metric);
-  } else if (!done.evaluation.accuracy && !beside) {
+    if (*metric != Metric::top1) drop_of(evaluation, *metric);
+  } else if (!evaluation.accuracy && !compared) {
     fail(ErrorKind::usage,
          "no output, or more than one, is that of a classifier ([batch, classes] of floats); say which one holds the "
          "classes (--output-name NAME), or compare with FP32 (--metric snr)");
   }
-  return done;
+}
+}  // namespace
+
+Evaluated join_parts(const std::vector<EvaluatedPart>& parts, std::optional<Metric> metric) {
+  if (parts.empty()) fail(ErrorKind::usage, "there is no part of an evaluation to join");
+  const EvaluatedPart& first = parts[0];
+  std::vector<const EvaluatedPart*> by_number(parts.size());
+  size_t batches = 0;
+  for (const EvaluatedPart& part : parts) {
+    const auto [number, of] = part.share;
+    if (of != int64_t(parts.size()) || number >= of)
+      fail(ErrorKind::usage, "part ", number + 1, " of ", of, " is not one of the ", parts.size(), " that are joined");
+    if (std::exchange(by_number[size_t(number)], &part))
+      fail(ErrorKind::usage, "part ", number + 1, " of ", of, " is there twice, and would count twice");
+    if (part.compared != first.compared)
+      fail(ErrorKind::usage,
+           "one part was compared with FP32, and another had no such model; name it as the reference, where all "
+           "workers find it");
+    if (part.precision != first.precision || part.batch != first.batch || part.placeholder != first.placeholder ||
+        part.samples != first.samples || part.left_out.size() != first.left_out.size())
+      fail(ErrorKind::usage, "the parts are not of one evaluation: of other engines, batches or pictures");
+    batches += part.batches.size();
+  }
+  std::vector<ScoredBatch> in_order;
+  for (size_t i = 0; i < batches; ++i) {
+    const EvaluatedPart& part = *by_number[i % parts.size()];
+    if (i / parts.size() >= part.batches.size())
+      fail(ErrorKind::usage, "part ", part.share.number + 1, " of ", parts.size(), " lacks a batch");
+    in_order.push_back(part.batches[i / parts.size()]);
+  }
+  Evaluated whole;
+  if (!in_order.empty()) whole.evaluation = join_batches(in_order).at(0);
+  if (whole.evaluation.samples != first.samples)
+    fail(ErrorKind::usage, "the parts hold ", whole.evaluation.samples, " of ", first.samples, " samples");
+  whole.engine = first.engine;
+  whole.precision = first.precision;
+  whole.placeholder = first.placeholder;
+  whole.batch = first.batch;
+  whole.left_out = first.left_out;
+  check_came_out(whole.evaluation, metric, first.compared);
+  return whole;
+}
+
+Evaluated evaluate(DataModel& model, DataModel* reference, const EvaluateOptions& options) {
+  return join_parts({evaluate_part(model, reference, options, {})}, options.metric);
 }
 
 nlohmann::ordered_json json_of(const Evaluated& evaluated, const std::string& model) {
   auto json = json_of(evaluated.evaluation);
   json["model"] = model;
-  json["precision"] = evaluated.engine->info().precision;
-  json["placeholder"] = evaluated.engine->info().placeholder;
+  json["precision"] = evaluated.precision;
+  json["placeholder"] = evaluated.placeholder;
   json["batch"] = evaluated.batch;
   json["left_out"] = json_of(evaluated.left_out);
   return json;

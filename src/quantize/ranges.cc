@@ -144,43 +144,59 @@ TensorRange make_range(const std::string& name, const Method& method, const Obse
   return {observed.min, observed.max, scale_of(amax), method.text(), clipped_share(observed, amax), observed.histogram};
 }
 
-Ranges merge(const Ranges& a, const Ranges& b) {
+Ranges merge(const std::vector<Ranges>& parts, bool of_one_list) {
   auto refuse = [](const auto&... why) { fail(ErrorKind::usage, "these ranges cannot be joined: ", why...); };
-  if (a.model_sha256 != b.model_sha256)
-    refuse("they are of two models (sha256 ", a.model_sha256, " and ", b.model_sha256, ")");
-  if (a.precision != b.precision) refuse("one was observed in ", a.precision, ", the other in ", b.precision);
-  if (a.method != b.method)
-    refuse("the methods differ (", a.method, " and ", b.method, "); calibrate both parts with the same --method");
-  if (a.placeholder != b.placeholder) refuse("one was observed on placeholder data, the other on real data");
-  if (a.preprocess != b.preprocess) refuse("their pictures were prepared in different ways");
+  if (parts.empty()) refuse("there are none");
+  if (parts.size() == 1) return parts[0];
+  const Ranges& a = parts[0];
   Ranges joined = a;
-  joined.samples += b.samples;
-  joined.sample_hashes.clear();
-  std::set_union(a.sample_hashes.begin(), a.sample_hashes.end(), b.sample_hashes.begin(), b.sample_hashes.end(),
-                 std::back_inserter(joined.sample_hashes));
   joined.notes.clear();
-  if (const size_t twice = a.sample_hashes.size() + b.sample_hashes.size() - joined.sample_hashes.size()) {
-    if (twice == std::min(a.sample_hashes.size(), b.sample_hashes.size()))
-      refuse("every sample of one is in the other too, and would count twice");
-    joined.notes.push_back(concat(twice, " samples have the same content in both parts, and count twice"));
+  std::map<std::string, Observed> seen;
+  for (const auto& [name, range] : a.values) seen[name] = {range.min, range.max, range.histogram};
+  for (size_t i = 1; i < parts.size(); ++i) {
+    const Ranges& b = parts[i];
+    if (a.model_sha256 != b.model_sha256)
+      refuse("they are of two models (sha256 ", a.model_sha256, " and ", b.model_sha256, ")");
+    if (a.precision != b.precision) refuse("one was observed in ", a.precision, ", the other in ", b.precision);
+    if (a.method != b.method)
+      refuse("the methods differ (", a.method, " and ", b.method, "); calibrate both parts with the same --method");
+    if (a.placeholder != b.placeholder) refuse("one was observed on placeholder data, the other on real data");
+    if (a.preprocess != b.preprocess) refuse("their pictures were prepared in different ways");
+    joined.samples += b.samples;
+    std::vector<uint64_t> hashes;
+    std::set_union(joined.sample_hashes.begin(), joined.sample_hashes.end(), b.sample_hashes.begin(),
+                   b.sample_hashes.end(), std::back_inserter(hashes));
+    const size_t twice = joined.sample_hashes.size() + b.sample_hashes.size() - hashes.size();
+    if (twice && !of_one_list) {
+      if (twice == std::min(joined.sample_hashes.size(), b.sample_hashes.size()))
+        refuse("every sample of one is in the other too, and would count twice");
+      joined.notes.push_back(concat(twice, " samples have the same content in both parts, and count twice"));
+    }
+    joined.sample_hashes = std::move(hashes);
+    for (const auto& [name, range] : b.values)
+      if (!a.values.contains(name)) refuse("only one of them has the tensor '", name, "'");
+    for (const auto& [name, range] : a.values) {
+      const auto other = b.values.find(name);
+      if (other == b.values.end()) refuse("only one of them has the tensor '", name, "'");
+      if (range.histogram.total() == 0 || other->second.histogram.total() == 0)
+        refuse("the tensor '", name, "' has no histogram (it was read from a cache)");
+      if (range.method != other->second.method)
+        refuse("the tensor '", name, "' has the method ", range.method, " in one and ", other->second.method,
+               " in the other");
+      Observed& sum = seen.at(name);
+      sum.min = std::min(sum.min, other->second.min);
+      sum.max = std::max(sum.max, other->second.max);
+      sum.histogram.merge(other->second.histogram);
+    }
   }
-  for (const auto& [name, range] : b.values)
-    if (!a.values.contains(name)) refuse("only one of them has the tensor '", name, "'");
-  for (auto& [name, range] : joined.values) {
-    const auto other = b.values.find(name);
-    if (other == b.values.end()) refuse("only one of them has the tensor '", name, "'");
-    if (range.histogram.total() == 0 || other->second.histogram.total() == 0)
-      refuse("the tensor '", name, "' has no histogram (it was read from a cache)");
-    if (range.method != other->second.method)
-      refuse("the tensor '", name, "' has the method ", range.method, " in one and ", other->second.method,
-             " in the other");
-    Observed observed{std::min(range.min, other->second.min), std::max(range.max, other->second.max), range.histogram};
-    observed.histogram.merge(other->second.histogram);
-    range = make_range(name, Method::parse(range.method), observed, joined.notes);
+  // In the graph's order, as one run makes them.
+  for (const std::string& name : joined.order) {
+    TensorRange& range = joined.values.at(name);
+    range = make_range(name, Method::parse(range.method), seen.at(name), joined.notes);
   }
   // Notes on tensors are made anew above; the others are kept once.
-  for (const Ranges* part : {&a, &b})
-    for (const std::string& note : part->notes)
+  for (const Ranges& part : parts)
+    for (const std::string& note : part.notes)
       if (!note.starts_with("the tensor '") &&
           std::find(joined.notes.begin(), joined.notes.end(), note) == joined.notes.end())
         joined.notes.push_back(note);

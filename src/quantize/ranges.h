@@ -45,9 +45,12 @@ struct Ranges {
 TensorRange make_range(const std::string& name, const Method& method, const Observed& observed,
                        std::vector<std::string>& warnings);
 
-// The same as if all samples had been observed in one run. Throws Error{usage} where the two are not of the same model,
-// precision and method, do not have the same values, one holds all samples of the other, or they were read from caches.
-Ranges merge(const Ranges& a, const Ranges& b);
+// The same, to the last bit, as if all samples had been observed in one run; one part stays as it is. Throws
+// Error{usage} for no parts, and where they are not of the same model, precision and method, do not have the same
+// values, or were read from caches. Content that is in two parts is a note, and all of a part's in the others
+// Error{usage}: it may be there by mistake. `of_one_list`: they are shares of one list of samples, whatever is in them;
+// nothing is said then.
+Ranges merge(const std::vector<Ranges>& parts, bool of_one_list = false);
 
 // Throws Error{usage} where the ranges are of another model than `sha256`, with what to do.
 void check_model(const Ranges& ranges, std::string_view sha256);

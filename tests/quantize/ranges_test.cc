@@ -80,8 +80,8 @@ TEST(Ranges, TwoHalvesJoinToTheRangesOfTheWhole) {
   for (const char* method : {"minmax", "percentile:99.9", "mse", "entropy"}) {
     const Ranges a = ranges_of(first, {1, 3}, method), b = ranges_of(second, {2}, method);
     const Ranges expected = ranges_of(whole, {1, 2, 3}, method);
-    EXPECT_TRUE(merge(a, b) == expected) << method;
-    EXPECT_TRUE(merge(b, a) == expected) << method;
+    EXPECT_TRUE(merge({a, b}) == expected) << method;
+    EXPECT_TRUE(merge({b, a}) == expected) << method;
     EXPECT_FALSE(a.values.at("x") == expected.values.at("x")) << method;
   }
 }
@@ -91,7 +91,7 @@ TEST(Ranges, WhatDoesNotBelongTogetherIsNotJoined) {
   const auto refused = [&](auto change, std::string_view why) {
     Ranges other = more;
     change(other);
-    EXPECT_CONTAINS(error_of(ErrorKind::usage, [&] { merge(good, other); }), why);
+    EXPECT_CONTAINS(error_of(ErrorKind::usage, [&] { merge({good, other}); }), why);
   };
   refused([](Ranges& r) { r.model_sha256 = "cd"; }, "two models");
   refused([](Ranges& r) { r.method = "mse"; }, "methods differ");
@@ -105,13 +105,32 @@ TEST(Ranges, WhatDoesNotBelongTogetherIsNotJoined) {
   check_model(good, "ab12");
 }
 
+TEST(Ranges, SharesOfOneListJoinToTheBytesOfOneRun) {
+  std::vector<float> all;
+  std::vector<Ranges> parts;
+  for (uint64_t i = 0; i < 7; ++i) {
+    const auto values = normal_values(500, uint32_t(i % 3), float(1 + i % 3));  // some twice
+    all.insert(all.end(), values.begin(), values.end());
+    parts.push_back(ranges_of(values, {i % 3}, "entropy"));
+  }
+  Ranges whole = ranges_of(all, {0, 1, 2}, "entropy");
+  whole.samples = 0;
+  for (const Ranges& part : parts) whole.samples += part.samples;
+  EXPECT_EQ(to_json(merge(parts, true)), to_json(whole));
+  std::reverse(parts.begin(), parts.end());
+  EXPECT_EQ(to_json(merge(parts, true)), to_json(whole));
+  EXPECT_EQ(to_json(merge({parts[0]}, true)), to_json(parts[0]));
+  EXPECT_CONTAINS(error_of(ErrorKind::usage, [] { merge({}, true); }), "there are none");
+  EXPECT_CONTAINS(error_of(ErrorKind::usage, [&] { merge(parts); }), "count twice");
+}
+
 TEST(Ranges, AnAllZeroTensorIsNamedAndKeepsItsNoteWhenJoined) {
   const Ranges zero = ranges_of({0, 0, 0}, {1}), other = ranges_of({0}, {2}), one = ranges_of({0, 1}, {3});
   ASSERT_EQ(zero.notes.size(), 1u);
   EXPECT_CONTAINS(zero.notes[0], "'x' was zero");
   EXPECT_EQ(float_bits(zero.values.at("x").scale), "3c010204");
-  EXPECT_EQ(merge(zero, other).notes.size(), 1u);
-  EXPECT_TRUE(merge(zero, one).notes.empty());
+  EXPECT_EQ(merge({zero, other}).notes.size(), 1u);
+  EXPECT_TRUE(merge({zero, one}).notes.empty());
 }
 
 TEST(Ranges, ADamagedFileEndsInAnErrorThatNamesIt) {

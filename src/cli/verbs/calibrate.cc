@@ -265,8 +265,9 @@ void calibrate(const Options& options, Context& context) {
     return finish(options, &model, ranges, context);
   }
   if (!options.merge.empty()) {
-    Ranges joined = load_ranges(options.merge[0]);
-    for (size_t i = 1; i < options.merge.size(); ++i) joined = merge(joined, load_ranges(options.merge[i]));
+    std::vector<Ranges> parts;
+    for (const std::string& path : options.merge) parts.push_back(load_ranges(path));
+    Ranges joined = merge(parts);
     if (options.model.empty()) return finish(options, nullptr, joined, context);
     const ImportedModel model = import_onnx(options.model, {{}, memory_limit_of(options.flags.memory_limit)});
     check_model(joined, model.sha256);
