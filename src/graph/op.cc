@@ -14,6 +14,7 @@
 #include "graph/ops/arg_reduce.h"
 #include "graph/ops/attention.h"
 #include "graph/ops/bit_cast.h"
+#include "graph/ops/blocked_matmul.h"
 #include "graph/ops/broadcast.h"
 #include "graph/ops/choose.h"
 #include "graph/ops/concat.h"
@@ -21,6 +22,7 @@
 #include "graph/ops/conv_transpose.h"
 #include "graph/ops/cumulative.h"
 #include "graph/ops/dequantize.h"
+#include "graph/ops/dequantize_blocks.h"
 #include "graph/ops/fused.h"
 #include "graph/ops/gather.h"
 #include "graph/ops/grid_sample.h"
@@ -56,6 +58,7 @@ namespace temper {
   OP(ArgReduce)        \
   OP(Attention)        \
   OP(BitCast)          \
+  OP(BlockedMatMul)    \
   OP(Broadcast)        \
   OP(Choose)           \
   OP(Concat)           \
@@ -64,6 +67,7 @@ namespace temper {
   OP(ConvTranspose)    \
   OP(Cumulative)       \
   OP(Dequantize)       \
+  OP(DequantizeBlocks) \
   OP(FusedConv)        \
   OP(FusedNormalize)   \
   OP(FusedReduce)      \

@@ -43,6 +43,10 @@ bool means_the_same(const onnx::GraphProto& graph, int opset, int later) {
   });
 }
 
+// A sum is written as exporters write it, and as import reads it; any other expression stays open, since ONNX would
+// take it for one more symbol.
+bool is_sum(const std::string& text) { return text.find_first_of("*(,-") == std::string::npos; }
+
 void set_type(onnx::ValueInfoProto& info, const std::string& name, const TensorType& type) {
   info.set_name(name);
   auto* tensor = info.mutable_type()->mutable_tensor_type();
@@ -51,8 +55,7 @@ void set_type(onnx::ValueInfoProto& info, const std::string& name, const TensorT
   for (const Dim& dim : type.shape) {
     auto* d = tensor->mutable_shape()->add_dim();
     if (dim.is_constant()) d->set_dim_value(dim.value());
-    else if (dim.is_symbol())
-      d->set_dim_param(dim.text());  // an expression stays open: ONNX would read it as one more symbol
+    else if (dim.is_symbol() || is_sum(dim.text())) d->set_dim_param(dim.text());
   }
 }
 
@@ -126,6 +129,7 @@ std::string OnnxWriter::name(ValueId id) {
 
 std::vector<std::string> OnnxWriter::names(const std::vector<ValueId>& ids) {
   std::vector<std::string> out;
+  out.reserve(ids.size());
   for (ValueId id : ids) out.push_back(name(id));
   return out;
 }

@@ -15,6 +15,7 @@
 #include "graph/ops/conv_transpose.h"
 #include "graph/ops/cumulative.h"
 #include "graph/ops/dequantize.h"
+#include "graph/ops/dequantize_blocks.h"
 #include "graph/ops/matmul.h"
 #include "graph/ops/normalize.h"
 #include "graph/ops/pad.h"
@@ -474,6 +475,45 @@ void write(OnnxWriter& w, const Node& node, const ops::Dequantize& op) {
     set_attribute(proto, "output_dtype", int64_t(onnx_from_dtype(op.dtype)));
 }
 
+// Blocks along one axis, or one scale for each row, for each column, or for all. Integers that 4 bits hold are written
+// so where there are blocks, from the opset on that has both.
+void write(OnnxWriter& w, const Node& node, const ops::DequantizeBlocks& op) {
+  const Tensor *x = w.graph().constant(node.inputs[0]), *scale = w.graph().constant(node.inputs[1]);
+  const bool shifted = node.inputs.size() > 2 && node.inputs[2].valid();
+  const Tensor* zero = shifted ? w.graph().constant(node.inputs[2]) : nullptr;
+  if (!x || !scale || (shifted && !zero)) w.unsupported("weights in blocks that are not constant");
+  const bool all_rows = op.block_rows >= x->dims()[0], all_columns = op.block_columns >= x->dims()[1];
+  const bool by_column = op.block_columns == 1, by_row = op.block_rows == 1;
+  const bool one = all_rows && all_columns, vector = !one && ((all_rows && by_column) || (all_columns && by_row));
+  if (!one && !vector && !by_column && !by_row)
+    w.unsupported("blocks of ", op.block_rows, " x ", op.block_columns, " weights");
+  const bool blocks = !one && !vector;
+  const int64_t axis = vector ? (all_rows && by_column ? 1 : 0) : by_column ? 0 : 1;
+  DType dtype = x->dtype();
+  const std::vector<int64_t> integers = x->to_ints();
+  std::vector<double> zeros = zero ? zero->to_doubles() : std::vector<double>();
+  const auto hold = [&](const IntRange& range) {
+    return std::all_of(integers.begin(), integers.end(),
+                       [&](int64_t i) { return i >= range.least && i <= range.most; }) &&
+           std::all_of(zeros.begin(), zeros.end(), [&](double z) { return z >= range.least && z <= range.most; });
+  };
+  const DType small = dtype == DType::i8 ? DType::i4 : DType::u4;
+  if (blocks && hold(range_of_small_int(small))) dtype = small;
+  for (double z : zeros)
+    if (z != std::floor(z) || z < (x->dtype() == DType::i8 ? -128 : 0) || z > (x->dtype() == DType::i8 ? 127 : 255))
+      w.unsupported("a zero point of ", z);
+  Dims dims = scale->dims();
+  if (!blocks) dims = one ? Dims{} : Dims{scale->count()};
+  const auto named = [&](const Tensor& tensor, ValueId id) {
+    return w.constant(dtype == tensor.dtype() ? tensor : tensor.with_bits_as(dtype), w.graph().value(id).name);
+  };
+  Names inputs{named(*x, node.inputs[0]), w.reshaped_constant(node.inputs[1], dims)};
+  if (zero) inputs.push_back(named(zero->converted(x->dtype()).reshaped(dims), node.inputs[2]));
+  onnx::NodeProto& proto = w.node("DequantizeLinear", inputs, {out(w, node)});
+  if (!one) set_attribute(proto, "axis", axis);
+  if (blocks) set_attribute(proto, "block_size", axis == 0 ? op.block_rows : op.block_columns);
+}
+
 // ---- the rest ----
 
 // ONNX's BitCast is between types of as many bits; an integer of 4 or 2 bits is cast from and to the byte that it is
@@ -535,8 +575,8 @@ struct Written {
 // The ops whose writing needs more than data. Any other says beside it what it is (OnnxForm).
 using WithFunctions =
     Written<ops::Attention, ops::BitCast, ops::Broadcast, ops::Conv, ops::ConvTranspose, ops::Cumulative,
-            ops::Dequantize, ops::MatMul, ops::Normalize, ops::Pad, ops::Pointwise, ops::Quantize, ops::Range,
-            ops::Recurrent, ops::Reduce, ops::Reshape, ops::Resize, ops::Slice, ops::TopK>;
+            ops::Dequantize, ops::DequantizeBlocks, ops::MatMul, ops::Normalize, ops::Pad, ops::Pointwise,
+            ops::Quantize, ops::Range, ops::Recurrent, ops::Reduce, ops::Reshape, ops::Resize, ops::Slice, ops::TopK>;
 
 }  // namespace
 

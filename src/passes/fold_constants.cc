@@ -5,6 +5,7 @@
 
 #include "base/checked.h"
 #include "graph/ops/dequantize.h"
+#include "graph/ops/dequantize_blocks.h"
 #include "passes/pass.h"
 
 namespace temper {
@@ -29,6 +30,8 @@ bool may_fold(const Graph& graph, const Node& node, int64_t& left) {
   if (node.inputs.empty()) return false;  // its fields say it in fewer bytes
   // 8-bit weights stay that until fold_quantization has found the products that take them so.
   if (node.op.is<ops::Dequantize>() && size_of(graph.type(node.inputs[0]).dtype) == 1) return false;
+  // Those in blocks until a device's tactics have been asked: see fold_blocks.
+  if (node.op.is<ops::DequantizeBlocks>()) return false;
   int64_t given = 0, made = 0;
   for (ValueId input : node.inputs) {
     if (!input.valid()) continue;

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // fold_quantization: what the quantize and dequantize nodes mean that commute_quantization and fold_quantized_products
-// leave. Constants that are still quantized become floats, pointwise nodes read and write the integers themselves, and
-// what is left then becomes programs.
+// leave. Constants that are still quantized become floats, or weights in blocks where products of floats alone read
+// them; pointwise nodes read and write the integers themselves, and what is left then becomes programs.
 #include <algorithm>
 
 #include "graph/ops/dequantize.h"
+#include "graph/ops/dequantize_blocks.h"
+#include "graph/ops/matmul.h"
 #include "graph/ops/pointwise.h"
 #include "graph/ops/quantize.h"
 #include "passes/pass.h"
@@ -42,8 +44,43 @@ class Lowering {
     return op.is<ops::Quantize, ops::Dequantize>();
   }
 
+  // Weights of products alone stay integers, whose scales are those of one block, or of one for each row or column.
+  bool keep_weights(NodeId id) {
+    const Node node = graph_.node(id);
+    const auto* op = node.op.get_if<ops::Dequantize>();
+    if (!op || op->dtype != DType::f32) return false;
+    const Tensor *x = graph_.constant(node.inputs[0]), *scale = graph_.constant(node.inputs[1]);
+    if (!x || !scale || x->rank() != 2 || x->count() == 0 || size_of(x->dtype()) != 1 || scale->dtype() != DType::f32)
+      return false;
+    const Value& made = graph_.value(node.outputs[0]);
+    for (NodeId user : made.users)
+      if (const Node& product = graph_.node(user);
+          !product.op.is<ops::MatMul>() || product.inputs[0] == node.outputs[0] ||
+          product.inputs[1] != node.outputs[0] ||
+          std::count(product.inputs.begin(), product.inputs.end(), node.outputs[0]) != 1)
+        return false;
+    if (graph_.is_output(node.outputs[0])) return false;
+    ops::DequantizeBlocks blocks{x->dims()[0], x->dims()[1]};
+    Dims dims{1, 1};
+    if (scale->rank() == 1) {
+      (op->axis == 0 ? blocks.block_rows : blocks.block_columns) = 1;
+      dims[size_t(op->axis)] = scale->count();
+    }
+    std::vector<ValueId> inputs{node.inputs[0],
+                                graph_.add_constant(graph_.value(node.inputs[1]).name, scale->reshaped(dims))};
+    if (node.inputs.size() > 2 && node.inputs[2].valid()) {
+      const Tensor* zero = graph_.constant(node.inputs[2]);
+      if (!zero) return false;
+      inputs.push_back(
+          graph_.add_constant(graph_.value(node.inputs[2]).name, zero->converted(DType::f32).reshaped(dims)));
+    }
+    graph_.rewrite(node.outputs[0], blocks, std::move(inputs), node.name);
+    return true;
+  }
+
   bool fold_constant(NodeId id) {
     if (!is_quantization(id)) return false;
+    if (keep_weights(id)) return true;
     const Node node = graph_.node(id);
     std::vector<Tensor> inputs;
     for (ValueId input : node.inputs) {

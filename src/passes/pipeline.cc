@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "passes/blocked_products.h"
+
 namespace temper {
 
 const Pipeline& portable_pipeline() {
@@ -55,6 +57,11 @@ const Pipeline& portable_pipeline() {
 
 namespace {
 
+// Quantization and lower precisions are about weights as floats.
+bool fold_all_blocks(Graph& graph, const PassOptions&) {
+  return fold_blocks(graph, [](const Graph&, const Op&, const std::vector<ValueId>&) { return false; });
+}
+
 bool take(Lowering lowering, Graph& graph, LoweringReport* report) {
   const bool changed = lowering.changed;
   graph = std::move(lowering.graph);
@@ -65,12 +72,14 @@ bool take(Lowering lowering, Graph& graph, LoweringReport* report) {
 }  // namespace
 
 Pipeline quantize_pipeline(PassFunction place, std::set<std::string> bf16) {
-  Pipeline pipeline{2, "quantize", {{"place_quantization", std::move(place), "", true}}};
+  Pipeline pipeline{
+      2, "quantize", {{"fold_blocks", fold_all_blocks}, {"place_quantization", std::move(place), "", true}}};
   const auto& fold = portable_pipeline().passes;
   pipeline.passes.insert(pipeline.passes.end(), fold.begin(), fold.end());
   PassFunction lower = [bf16 = std::move(bf16)](Graph& graph, const PassOptions&) {
     return !bf16.empty() && take(lower_precision(graph, DType::bf16, {.only = bf16}), graph, nullptr);
   };
+  pipeline.passes.push_back({"fold_blocks", fold_all_blocks});
   pipeline.passes.push_back({"lower_precision", std::move(lower), "", true});
   return pipeline;
 }
@@ -85,7 +94,8 @@ Pipeline precision_pipeline(PrecisionTarget target, LoweringReport* report) {
   return {
       3,
       "precision",
-      {// A recurrent net stays in f32, the product of its inputs need not.
+      {{"fold_blocks", fold_all_blocks},
+       // A recurrent net stays in f32, the product of its inputs need not.
        {"project_recurrent", project_recurrent},
        // Convolutions have narrower forms.
        {"expand_conv_transpose", expand_conv_transpose},
@@ -113,9 +123,13 @@ Pipeline device_pipeline(const FusionTaken& taken, bool by_rows) {
   PassFunction recognise = [taken](Graph& graph, const PassOptions&) { return recognise_attention(graph, taken); };
   PassFunction expand = [taken](Graph& graph, const PassOptions&) { return expand_attention(graph, taken); };
   PassFunction fuse = [taken](Graph& graph, const PassOptions&) { return fuse_neighbours(graph, taken); };
+  PassFunction fold = [taken](Graph& graph, const PassOptions&) { return fold_blocks(graph, taken); };
+  PassFunction blocks = [taken](Graph& graph, const PassOptions&) { return fuse_blocks(graph, taken); };
   return {4,
           "device",
           {
+              // First: what no kernel reads as integers are plain weights for all the others.
+              {"fold_blocks", std::move(fold)},
               {"project_recurrent", project_recurrent},
               {"expand_conv_transpose", expand_conv_transpose},
               {"patches_as_products", std::move(patches)},
@@ -149,6 +163,8 @@ Pipeline device_pipeline(const FusionTaken& taken, bool by_rows) {
               {"remove_no_ops", remove_no_ops, "gather_rows"},
               {"gather_channels", std::move(channels)},
               {"fuse_neighbours", std::move(fuse)},
+              // Products have all of their epilogues by now.
+              {"fuse_blocks", std::move(blocks)},
           }};
 }
 

@@ -81,6 +81,37 @@ assert [n.op_type for n in m.graph.node].count('QuantizeLinear') >= 2
   EXPECT_EQ(temper(folder_, "run data.onnx --input x.npy --quick").code, 0);
 }
 
+TEST_F(CalibrateUse, WeightsAloneAreQuantizedWithoutData) {
+  for (const char* weights : {"int8", "int4 --block 8", "int4 --block 0"}) {
+    const Outcome outcome = quantize(concat("net.onnx --force -o w.onnx --weights ", std::string_view(weights)));
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_CONTAINS(outcome.err, "the weights of 2 of 2 products are int");
+    run_python(folder_, R"(
+import onnx
+m = onnx.load('w.onnx'); onnx.checker.check_model(m, full_check=True)
+assert sorted(n.op_type for n in m.graph.node) == ['DequantizeLinear', 'DequantizeLinear', 'MatMul', 'MatMul', 'Relu']
+)");
+    EXPECT_EQ(temper(folder_, "run w.onnx --input x.npy --no-measure").code, 0);
+  }
+  const auto json = nlohmann::json::parse(quantize("net.onnx --weights int8 -o j.onnx --keep-fp32 first --json").out);
+  EXPECT_EQ(json["quantized"], 1);
+  EXPECT_EQ(json["left"], nlohmann::json({"first: kept in fp32 as asked"}));
+  EXPECT_EQ(json["weight_bytes_before"], 8 * 3 * 4);
+  const auto refuses = [&](int code, const std::string& arguments, std::string_view part) {
+    const Outcome outcome = quantize(arguments + " -o no.onnx");
+    EXPECT_EQ(outcome.code, code) << arguments << ": " << outcome.err;
+    EXPECT_CONTAINS(outcome.err, part);
+    EXPECT_FALSE(file_exists(folder_ + "no.onnx")) << arguments;
+  };
+  refuses(2, "net.onnx --weights int8 --data x.npy", "leave --data out");
+  refuses(2, "net.onnx --weights int8 --calibration r.json", "needs no ranges");
+  refuses(2, "net.onnx --weights int8 --keep-first", "--keep-fp32 alone");
+  refuses(2, "net.onnx --weights int8 --keep-fp32 third", "there is no product 'third'");
+  refuses(2, "net.onnx --weights int8 --block 12", "a multiple of 8");
+  refuses(2, "net.onnx --weights int2", "int8");
+  refuses(2, "net.onnx --data x.npy --block 32", "--block is that of --weights");
+}
+
 TEST_F(CalibrateUse, WhatMeansNothingBesideTheRestIsRefusedByName) {
   write_text(folder_ + "in.cache", "TRT-8501-EntropyCalibration2\nx: 3c010204\n");
   ASSERT_EQ(calibrate("net.onnx --data x.npy -o r.json").code, 0);

@@ -115,7 +115,7 @@ def rotary(folder):
 
 
 def few_bits(folder):
-    for bits, k, n, size in ((4, 64, 6, 16), (4, 40, 5, 32), (8, 48, 3, 16), (2, 64, 4, 32)):
+    for bits, k, n, size in ((4, 64, 6, 16), (4, 40, 5, 32), (8, 48, 3, 16), (2, 64, 4, 32), (4, 131, 50, 64), (4, 300, 17, 128), (4, 515, 9, 256), (8, 75, 33, 32), (8, 300, 8, 256)):
         blocks = -(-k // size)
         packed = lambda *shape: random.integers(0, 256, shape).astype(np.uint8)
         given = {"a": floats(2, 3, k), "b": packed(n, blocks, size * bits // 8), "s": floats(n, blocks)}

@@ -192,5 +192,39 @@ TEST(OnnxWrite, OnnxRuntimeGivesTheSameForTheOptimisedZooAsForTheOriginals) {
   std::filesystem::remove_all(folder);
 }
 
+TEST(OnnxWrite, WeightsInBlocksAreDequantizeLinearOfAsFewBitsAsHoldThem) {
+  const auto with = [](const char* type, const char* numbers, const char* zero) {
+    return concat("input %x: f32[n,4]\nconst %w: ", type, "[4,1] = [", numbers, "]\nconst %s: f32[2,1] = [0.5,2]\n",
+                  *zero ? concat("const %z: f32[2,1] = [", zero, "]\n") : "", "%f: f32[4,1] = dequantize_blocks(%w, %s",
+                  *zero ? ", %z" : "", ") block_rows=2\n%y: f32[n,1] = matmul(%x, %f)\noutput \"y\" = %y\n");
+  };
+  const auto type_of_weights = [](const onnx::ModelProto& model) {
+    for (const auto& tensor : model.graph().initializer())
+      if (tensor.name() == model.graph().node(0).input(0)) return tensor.data_type();
+    return 0;
+  };
+  const auto small = written(with("i8", "-8,7,0,1", ""));
+  EXPECT_EQ(ops_of(small), "DequantizeLinear MatMul");
+  EXPECT_EQ(type_of_weights(small), onnx::TensorProto::INT4);
+  EXPECT_EQ(small.graph().node(0).input_size(), 2);
+  EXPECT_EQ(type_of_weights(written(with("i8", "-8,8,0,1", ""))), onnx::TensorProto::INT8);
+  EXPECT_EQ(type_of_weights(written(with("u8", "0,15,0,1", "8,3"))), onnx::TensorProto::UINT4);
+  EXPECT_EQ(type_of_weights(written(with("u8", "0,15,0,1", "16,3"))), onnx::TensorProto::UINT8);
+  EXPECT_NE(refusal(with("u8", "0,15,0,1", "7.5,3")).find("a zero point of 7.5"), std::string::npos);
+  EXPECT_NE(refusal("const %w: i8[4,4] = [1,2,3,4,5,6,7,8,1,2,3,4,5,6,7,8]\nconst %s: f32[2,2] = [1,2,3,4]\n"
+                    "%f: f32[4,4] = dequantize_blocks(%w, %s) block_rows=2 block_columns=2\noutput \"f\" = %f\n")
+                .find("blocks of 2 x 2"),
+            std::string::npos);
+}
+
+TEST(OnnxWrite, AnAxisThatIsASumOfOthersIsWrittenAsOne) {
+  const auto model = written(
+      "input %x: f32[a,b]\ninput %y: f32[a+b,2*a]\n%z: f32[a,b] = pointwise(%x) program=\"(1) 1=relu.f32(0)\"\n"
+      "output \"z\" = %z\n");
+  const auto& shape = model.graph().input(1).type().tensor_type().shape();
+  EXPECT_EQ(shape.dim(0).dim_param(), "a+b");
+  EXPECT_FALSE(shape.dim(1).has_dim_param());
+}
+
 }  // namespace
 }  // namespace temper

@@ -82,15 +82,15 @@ TEST(RunPasses, EveryPipelineIsDumpedAndDisabledByName) {
   using Names = std::set<std::string>;
   const Pipeline quantize = quantize_pipeline(rename, {"p"});
   EXPECT_EQ(dumps_of(quantize),
-            (Names{"2-quantize-01-place_quantization.txt", "2-quantize-11-fuse_epilogues.txt",
+            (Names{"2-quantize-02-place_quantization.txt", "2-quantize-12-fuse_epilogues.txt",
                    concat("2-quantize-", quantize.passes.size(), "-lower_precision.txt")}));  // the last
-  EXPECT_EQ(dumps_of(precision_pipeline({.tf32 = true}, nullptr)), Names{"3-precision-04-allow_tf32.txt"});
+  EXPECT_EQ(dumps_of(precision_pipeline({.tf32 = true}, nullptr)), Names{"3-precision-05-allow_tf32.txt"});
   LoweringReport report;
   const Pipeline bf16 = precision_pipeline({.dtype = DType::bf16}, &report);
-  EXPECT_EQ(dumps_of(bf16), Names{"3-precision-03-lower_precision.txt"});
+  EXPECT_EQ(dumps_of(bf16), Names{"3-precision-04-lower_precision.txt"});
   EXPECT_EQ(report.lowered_products, 1);
   options.all_disabled = true;  // but for the precision that was asked for
-  EXPECT_EQ(dumps_of(bf16), Names{"3-precision-03-lower_precision.txt"});
+  EXPECT_EQ(dumps_of(bf16), Names{"3-precision-04-lower_precision.txt"});
   options.disabled = {"lower_precision"};
   EXPECT_EQ(dumps_of(bf16), Names{});
   for (const std::string_view name : pass_names()) options.disabled.emplace(name);

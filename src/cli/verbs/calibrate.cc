@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // temper calibrate: finds the ranges of a model's values from data or from a TensorRT cache; joins ranges; checks
-// caches. temper quantize: writes the model that such ranges make.
+// caches. temper quantize: writes the model that such ranges make, or one whose weights alone are of few bits.
 #include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
@@ -21,6 +21,7 @@
 #include "evaluate/text.h"
 #include "onnx/write.h"
 #include "quantize/cache.h"
+#include "quantize/weights.h"
 
 namespace temper::cli {
 namespace {
@@ -33,6 +34,8 @@ struct Options {
   DataFlags data_flags;
   bool quantizes = false;   // the verb quantize: the model goes to flags.qdq
   std::string calibration;  // of it: ranges that are there already
+  std::string weights;      // of it: "int8" or "int4"; empty: activations are quantized, too
+  int64_t block = -1;       // of them; -1: not given
   std::string data, method = "auto", part, output, cache, cache_version, from_cache, lint;
   std::vector<std::string> merge;
   int64_t samples = 0, batch = 0;
@@ -213,6 +216,20 @@ void check_use(const Options& options, const std::vector<Option>& observing, con
   const bool lint = !options.lint.empty(), from = !options.from_cache.empty(), merge = !options.merge.empty(),
              qdq = options.quantizes, ready = !options.calibration.empty();
   const bool writes = !options.output.empty() || !options.cache.empty() || qdq;
+  if (!options.weights.empty()) {
+    for (const auto* group : {&observing, &of_data})
+      leave_out(*group, "--weights leaves activations as they are and observes no samples");
+    if (from + merge + ready > 0 || !options.output.empty() || !options.cache.empty() || !options.cache_version.empty())
+      fail(ErrorKind::usage,
+           "--weights needs no ranges and makes none; leave --calibration, --from-cache, --merge, "
+           "--ranges and --cache out");
+    if (options.flags.keep_first || options.flags.keep_last || !options.flags.keep_bf16.empty() ||
+        !options.flags.keep_fp16.empty() || !options.flags.shapes.empty())
+      fail(ErrorKind::usage, "--weights takes --keep-fp32 alone of the options about layers, and no --shapes");
+    return check_files({{options.model}, {}, {{options.flags.qdq, FileKind::our_onnx, options.force, "-o"}}});
+  }
+  if (options.block >= 0)
+    fail(ErrorKind::usage, "--block is that of --weights; without it activations and weights have one scale each");
   if (qdq && from + merge + ready > 1)
     fail(ErrorKind::usage, "--calibration, --from-cache and --merge are three different things; give one of them");
   if (lint + from + merge > 1)
@@ -257,7 +274,40 @@ void check_use(const Options& options, const std::vector<Option>& observing, con
   check_files(with_build_files(std::move(files), rest, options.force));
 }
 
+// temper quantize --weights.
+void quantize_weights_of(const Options& options, const Context& context) {
+  ImportedModel model = import_onnx(options.model, {{}, memory_limit_of(options.flags.memory_limit)});
+  WeightFormat format{.bits = options.weights == "int4" ? 4 : 8};
+  if (options.block >= 0) format.block = options.block;
+  std::vector<std::string> keep;
+  for (const auto& each : build_options(options.flags, options.model, context).placement.keep_nodes)
+    keep.push_back(each.first);
+  const WeightReport report = quantize_weights(model.graph, format, keep);
+  if (report.quantized == 0)
+    fail(ErrorKind::unsupported, "none of the ", report.products,
+         " products has constant weights of f32 that could be quantized", report.left.empty() ? "" : "; ",
+         report.left.empty() ? "" : report.left[0]);
+  write_file_atomically({options.flags.qdq, FileKind::our_onnx, options.force},
+                        with_context([&] { return concat("-o ", options.flags.qdq); },
+                                     [&] { return onnx_bytes(model.graph, model.source_sha256); }));
+  if (context.json) {
+    const Json json{{"file", options.flags.qdq},
+                    {"products", report.products},
+                    {"quantized", report.quantized},
+                    {"weight_bytes_before", report.floats},
+                    {"weight_bytes_after", report.integers},
+                    {"left", report.left}};
+    std::fputs(json_text(json).c_str(), stdout);
+    return;
+  }
+  for (const std::string& left : report.left) log(LogLevel::debug, "not quantized: ", left);
+  log(LogLevel::info, "the weights of ", report.quantized, " of ", report.products, " products are ", options.weights,
+      ", ", format_bytes(double(report.integers)), " in the place of ", format_bytes(double(report.floats)), ": ",
+      options.flags.qdq);
+}
+
 void calibrate(const Options& options, Context& context) {
+  if (!options.weights.empty()) return quantize_weights_of(options, context);
   if (!options.calibration.empty()) {
     Ranges ranges = load_ranges(options.calibration);
     const ImportedModel model = import_onnx(options.model, {{}, memory_limit_of(options.flags.memory_limit)});
@@ -348,6 +398,13 @@ void add_verb(Command& verb, Context& context, bool quantizes) {
   if (quantizes) {
     verb.add_option("-o,--output", options->flags.qdq, "the quantized ONNX model to write").required();
     verb.add_option("--calibration", options->calibration, "file of ranges of temper calibrate, instead of samples");
+    verb.add_option("--weights", options->weights,
+                    "quantize the constant matrices of products alone, in blocks, without data: for models that are "
+                    "bound by the memory of their weights, as language models are")
+        .check(one_of({"int8", "int4"}));
+    verb.add_option("--block", options->block,
+                    "--weights: how many of them share a scale, a multiple of 8 (32); 0 for one scale a column")
+        .check(whole_number(0));
     verb.add_option("--ranges", options->output, "file to write the ranges to as well");
   } else {
     verb.add_option("-o,--output", options->output, "the file of ranges to write");

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Imports MatMulNBits of com.microsoft, the product with weights of few bits in blocks that quantizers of language
-// models write: a program that makes floats of them, and a product.
+// models write: weights in blocks, and a product. In other floats than f32 a program makes the weights.
 #include <algorithm>
 
 #include "base/checked.h"
+#include "graph/ops/dequantize_blocks.h"
+#include "graph/ops/matmul.h"
 #include "onnx/node.h"
 
 namespace temper::microsoft {
@@ -58,6 +60,21 @@ void import_MatMulNBits(OnnxNode& node) {
   } else {
     zero = node.cast(node.reshape(node.input(3), {Dim(n), Dim(blocks)}), DType::f32);
   }
+  const auto with_bias = [&](ValueId y) {
+    node.set_output(0, node.has(5) ? node.pointwise(Scalar::add, {y, node.input(5)}) : y);
+  };
+  if (a.dtype == DType::f32 && a.rank() > 1 && node.type(2).dtype == DType::f32 && node.constant(2) &&
+      (node.constant(3) || !node.has(3))) {
+    ops::DequantizeBlocks op;
+    op.block_columns = size;
+    if (!node.has(3)) {
+      Tensor middle(DType::f32, {n, blocks});
+      std::fill_n(middle.data<float>(), middle.count(), float(1 << (bits - 1)));
+      zero = node.constant(std::move(middle));
+    }
+    const ValueId floats = node.add(op, {node.constant(weights), scales, zero});
+    return with_bias(node.product(ops::MatMul{.transpose_b = true}, {node.input(0), floats}));
+  }
   Tensor block_of(DType::i64, {k});
   for (int64_t i = 0; i < k; ++i) block_of.data<int64_t>()[i] = i / size;
   const std::string zeros = node.has(3) ? "Gather <axis = 1> (zero, block)" : "Identity(zero)";
@@ -68,7 +85,7 @@ void import_MatMulNBits(OnnxNode& node) {
              " off = Sub(steps, zeros) scaled = Mul(off, factors) w = CastLike(scaled, a) "
              "t = Transpose <perm = [1, 0]> (w) y = MatMul(a, t) }"),
       {node.input(0), node.constant(weights), node.cast(scales, DType::f32), zero, node.constant(block_of)})[0];
-  node.set_output(0, node.has(5) ? node.pointwise(Scalar::add, {y, node.input(5)}) : y);
+  with_bias(y);
 }
 
 }  // namespace temper::microsoft

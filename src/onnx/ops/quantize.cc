@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Imports QuantizeLinear and DequantizeLinear. One scale, or one along an axis, of integers is an op of its own; blocks
-// and small floats are programs.
+// Imports QuantizeLinear and DequantizeLinear. One scale, or one along an axis, of integers is an op of its own, and so
+// are weights in blocks; other blocks and small floats are programs.
 #include "graph/ops/quantize.h"
 
 #include <limits>
 
 #include "base/small_types.h"
 #include "graph/ops/dequantize.h"
+#include "graph/ops/dequantize_blocks.h"
 #include "graph/ops/gather.h"
 #include "onnx/broadcast.h"
 #include "onnx/node.h"
@@ -109,6 +110,14 @@ ValueId scaled(OnnxNode& node, const std::vector<ValueId>& inputs) {
   return node.program(b.result(quotient), inputs);
 }
 
+// Constant matrices of f32 that are quantized in blocks are weights, whose integers kernels may read.
+bool is_blocked_weights(const OnnxNode& node, const Granularity& g, DType to) {
+  const Tensor *x = node.constant(0), *scale = node.constant(1);
+  return !g.scalar && x && scale && (node.constant(2) || !node.has(2)) && to == DType::f32 &&
+         scale->dtype() == DType::f32 && x->rank() == 2 && x->count() > 0 &&
+         (is_small_int(x->dtype()) || (is_int(x->dtype()) && size_of(x->dtype()) == 1));
+}
+
 }  // namespace
 
 void import_QuantizeLinear(OnnxNode& node) {
@@ -165,6 +174,12 @@ void import_DequantizeLinear(OnnxNode& node) {
     ops::Dequantize op;
     op.axis = g.axis;
     op.dtype = to;
+    return node.set_output(0, node.add(op, inputs));
+  }
+  if (is_blocked_weights(node, g, to)) {
+    if (node.has(2)) inputs[2] = node.cast(inputs[2], DType::f32);
+    ops::DequantizeBlocks op;
+    (g.axis == 0 ? op.block_rows : op.block_columns) = g.block;
     return node.set_output(0, node.add(op, inputs));
   }
   if (size_of(from) > 4 || (!ints && !small_float_of(from))) node.bad("dequantization of ", node.type(0));
