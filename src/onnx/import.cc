@@ -150,7 +150,7 @@ class Importer {
   void define(const std::string& name, OnnxValue value) {
     if (value.sequence) {
       // Each is a list of its own: a chain of insertions must not take the square of its length.
-      constexpr int64_t kMostElements = int64_t(1) << 24;
+      constexpr int64_t kMostElements = int64_t(1) << 23;
       if ((sequence_elements_ += int64_t(value.sequence->elements.size())) > kMostElements)
         fail(ErrorKind::unsupported, "sequences that have together more than ", kMostElements, " elements");
     }

@@ -22,6 +22,7 @@ ops::Window import_window(OnnxNode& node, std::optional<Dims> kernel) {
   else if (auto_pad == "VALID") window.pads.assign(2 * n, 0);
   else if (auto_pad != "NOTSET") node.unsupported("auto_pad = ", auto_pad);
   if (window.pad_mode != ops::PadMode::explicit_pads) window.pads.assign(2 * n, 0);
+  if (window.pads.size() != 2 * n) node.bad("pads ", window.pads, " of ", n, " axes");
   return window;
 }
 

@@ -118,8 +118,8 @@ bool types_are_stale(const Graph& graph) {
 bool fold_constants(Graph& graph, const PassOptions& options) {
   bool changed = false;
   int64_t left = options.memory_limit;
-  if (left < 0) {  // many small ones, too, are more than a file of some bytes should become
-    left = int64_t(256) << 20;
+  if (left < 0) {               // many small ones, too, are more than a file of some bytes should become
+    left = int64_t(224) << 20;  // with the program itself, below 256 MiB
     for (int32_t i = 0; i < graph.value_count(); ++i)
       if (const Tensor* constant = graph.constant({i}))
         left = checked_add(left, checked_mul<int64_t>(16, constant->bytes()));

@@ -17,7 +17,7 @@ struct PassOptions {
   bool all_disabled = false;                    // "passes off": the graph as imported, in the precision asked for
   std::string dump_folder;  // not empty: N-pipeline-NN-name.txt after each pass that changed the graph
   bool verify = true;       // check the graph's invariants after each pass
-  // Bytes that folded constants may take; -1: 16 times those that the graph has, and 256 MiB.
+  // Bytes that folded constants may take; -1: 16 times those that the graph has, and 224 MiB.
   int64_t memory_limit = -1;
 
   // The same, with a folder of that name inside of dump_folder, if there is one.

@@ -20,7 +20,9 @@ ValueId merge_heads(OnnxNode& node, ValueId x) {
 }
 
 ValueId split_heads(OnnxNode& node, ValueId x, int64_t heads) {
-  const Shape shape = node.graph().type(x).shape;
+  const TensorType type = node.graph().type(x);
+  if (type.rank() != 3) node.bad("the heads of ", type, ", which has no 3 axes");
+  const Shape& shape = type.shape;
   return node.add(ops::Transpose{{0, 2, 1, 3}},
                   {node.reshape(x, {shape[0], shape[1], heads, floor_div(shape[2], heads)})});
 }

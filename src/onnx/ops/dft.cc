@@ -214,8 +214,8 @@ void import_STFT(OnnxNode& node) {
   if (shape.size() != 3) node.bad("the signal is ", node.type(0));
   int64_t length = 0;
   if (node.has(3)) length = one_number(node, 3, "frame_length");
-  else if (node.has(2)) length = node.type(2).shape.at(0).value();
-  else node.refuse("neither window nor frame_length");
+  else if (node.has(2) && node.type(2).rank() == 1) length = node.type(2).shape[0].value();
+  else node.refuse("neither a window of one axis nor frame_length");
   if (step < 1 || length < 1 || length > (1 << 20)) node.bad("frame_step is ", step, ", frame_length ", length);
   if (node.has(2) && node.type(2).shape != Shape{Dim(length)})
     node.bad("the window is ", node.type(2), " for frames of ", length);

@@ -34,7 +34,8 @@ void import_Dropout(OnnxNode& node) {
     node.refuse("Dropout in training mode (is_test = 0); export the model for inference, after model.eval()");
   if (node.has(2)) {
     const Tensor* training = node.constant(2);
-    if (!training || training->to_doubles().at(0) != 0) return train(node);
+    if (training && training->count() != 1) node.bad("training_mode has ", training->count(), " elements");
+    if (!training || training->to_doubles()[0] != 0) return train(node);
   }
   node.set_output(0, node.input(0));
   if (!node.wants_output(1)) return;

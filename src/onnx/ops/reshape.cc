@@ -95,7 +95,8 @@ void import_Squeeze(OnnxNode& node) {
     }
     return node.set_output(0, node.reshape(node.input(0), left));
   }
-  const int64_t left = rank - node.type(1).shape.at(0).value();
+  if (node.type(1).rank() != 1) node.bad("axes ", node.type(1));
+  const int64_t left = rank - node.type(1).shape[0].value();
   const ValueId positions = other_positions(node, node.input(1), rank, left);
   const ValueId target = node.add(ops::Gather{}, {shape_of(node, node.input(0)), positions});
   node.set_output(0, node.add(ops::Reshape{}, {node.input(0), target}));
@@ -103,8 +104,11 @@ void import_Squeeze(OnnxNode& node) {
 
 void import_Unsqueeze(OnnxNode& node) {
   const Shape shape = node.type(0).shape;
-  int64_t rank = int64_t(shape.size());
-  rank += node.opset() < 13 ? int64_t(node.ints_attribute("axes", {}).size()) : element_count(node.type(1).dims());
+  const int64_t more =
+      node.opset() < 13 ? int64_t(node.ints_attribute("axes", {}).size()) : element_count(node.type(1).dims());
+  constexpr int64_t kMostAxes = 1000;
+  if (more > kMostAxes) node.bad(more, " new axes; the limit is ", kMostAxes);
+  const int64_t rank = int64_t(shape.size()) + more;
   if (const auto axes = known_axes(node, rank)) {
     Shape wider;
     size_t next = 0;

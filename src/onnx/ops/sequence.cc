@@ -162,9 +162,8 @@ void import_SequenceInsert(OnnxNode& node) {
   // From the end it counts the elements that are there: -1 is in front of the last one.
   if (node.constant(2) || node.contents(2)) {
     const auto values = node.constant_ints(2, "the position");
-    const int64_t position = values.size() == 1 && values[0] < 0 ? values[0] + count : values.at(0);
-    if (values.size() != 1 || position < 0 || position > count)
-      node.bad("no element is inserted at ", values, " of ", count);
+    const int64_t position = values.size() != 1 ? -1 : values[0] < 0 ? values[0] + count : values[0];
+    if (position < 0 || position > count) node.bad("no element is inserted at ", values, " of ", count);
     sequence.elements.insert(sequence.elements.begin() + position, tensor);
     return node.set_output(0, std::move(sequence));
   }
@@ -263,8 +262,9 @@ void import_SplitToSequence(OnnxNode& node) {
         std::accumulate(sizes.begin(), sizes.end(), int64_t(0)) != size.value())
       node.bad("split ", sizes, " of axis ", axis, " of ", type);
   } else {
-    const int64_t each = node.has(1) ? node.constant_ints(1, "split").at(0) : 1;
-    if (each < 1) node.bad("split is ", each);
+    const std::vector<int64_t> given = node.has(1) ? node.constant_ints(1, "split") : std::vector<int64_t>{1};
+    if (given.size() != 1 || given[0] < 1) node.bad("split is ", given);
+    const int64_t each = given[0];
     constexpr int64_t kMost = 1 << 20;
     if ((size.value() - 1) / each >= kMost) node.refuse("a sequence of more than ", kMost, " elements");
     for (int64_t start = 0; start < size.value(); start += each) sizes.push_back(std::min(each, size.value() - start));
