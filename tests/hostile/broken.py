@@ -203,6 +203,9 @@ def attributes():
     for op, axes in (("Squeeze", []), ("Unsqueeze", []), ("Unsqueeze", [1 << 40])):
         yield f"{op} by data of shape {axes}", one(op, ("x", "k"), out=("a",), kinds=[value("k", axes, INT64)]), EITHER
     yield "dropout of no mode", one("Dropout", ("x", "", "m"), constants=[tensor("m", [0], 9, b"")]), REFUSED
+    rotary = model([node("RotaryEmbedding", ["x", "p", "c", "s"], ["y"], "com.microsoft")], [value("x", [2, 5, 0]), value("p", [2, 5], INT64)], [value("y", [2, 5, 0])],
+                   [floats("c", [0.5] * 36, [9, 4]), floats("s", [0.5] * 36, [9, 4])])
+    yield "rotation of heads of no size", rotary + field(8, field(1, "com.microsoft") + field(2, 1)), REFUSED
     heads = node("GroupQueryAttention", ["x", "k", "v", "", "", "n", "t"], ["y", "a", "b"], "com.microsoft", num_heads=4, kv_num_heads=2)
     grouped = lambda k, v: model([heads], [value("x", [2, 5, 32]), value("k", k), value("v", v)], [value("y", [2, 5, 32]), value("a", list("abcd")), value("b", list("abcd"))],
                                  [tensor("n", [2], 6, struct.pack("<2i", 4, 4)), tensor("t", [1], 6, struct.pack("<i", 5))]) + field(8, field(1, "com.microsoft") + field(2, 1))

@@ -46,7 +46,7 @@ int64_t heads_of(OnnxNode& node, const char* name) {
 // The size of one head, which must be known.
 int64_t head_size(OnnxNode& node, ValueId x, int64_t heads) {
   const Dim& width = shape_of(node, x).back();
-  if (!width.is_constant() || width.value() % heads != 0)
+  if (heads < 1 || !width.is_constant() || width.value() % heads != 0)
     node.bad(node.graph().type(x), " does not hold ", heads, " heads of one size");
   return width.value() / heads;
 }
