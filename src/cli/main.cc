@@ -68,6 +68,8 @@ constexpr Verb verbs[] = {
      "temper profile resnet50.plan --top 10", add_profile, "a check failed", true},
     {"explain", "explain why a plan or a TensorRT engine is as fast as it is, and what to change", kPlans,
      "temper explain resnet50.plan", add_explain},
+    {"kit", "put a model, its ranges and measured times into one folder that a device builds from", kPlans,
+     "temper kit resnet50.onnx -o resnet50.kit --calibration ranges.json --precision int8", add_kit},
     {"calibrate", "find the value ranges for INT8, from data or from a TensorRT cache; check such caches", kAccuracy,
      "temper calibrate resnet50.onnx --data photos/ -o ranges.json", add_calibrate},
     {"quantize", "write the quantized model as ONNX (Q/DQ), from data, ranges or a TensorRT cache", kAccuracy,

@@ -36,6 +36,7 @@ void add_gate(Command& verb, Context& context);
 void add_generate(Command& verb, Context& context);
 void add_import(Command& verb, Context& context);
 void add_inspect(Command& verb, Context& context);
+void add_kit(Command& verb, Context& context);
 void add_profile(Command& verb, Context& context);
 void add_quantize(Command& verb, Context& context);
 void add_report(Command& verb, Context& context);

@@ -2,17 +2,15 @@
 #include "serve/repository.h"
 
 #include <sched.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <system_error>
 
 #include "base/concat.h"
 #include "base/file.h"
+#include "base/new_folder.h"
 #include "base/quote.h"
 #include "plan/file.h"
 
@@ -27,37 +25,6 @@ int cores() {
   CPU_ZERO(&set);
   return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
 }
-
-// A folder that goes, unless it was given its name.
-class NewFolder {
- public:
-  explicit NewFolder(const fs::path& beside) {
-    std::string pattern = (beside / ".temper-new-XXXXXX").string();
-    if (!mkdtemp(pattern.data()))
-      fail(ErrorKind::machine, "no folder can be made in '", beside.string(), "': ", std::strerror(errno));
-    path_ = pattern;
-    std::error_code ignored;
-    fs::permissions(path_, fs::perms(0755), ignored);
-  }
-  ~NewFolder() {
-    std::error_code ignored;
-    if (!path_.empty()) fs::remove_all(path_, ignored);
-  }
-  NewFolder(const NewFolder&) = delete;
-  const fs::path& path() const { return path_; }
-  // Throws Error{usage} where there is something of that name.
-  void become(const fs::path& name) {
-    if (::rename(path_.c_str(), name.c_str()) != 0) {
-      const int why = errno;
-      fail(why == ENOTEMPTY || why == EEXIST || why == ENOTDIR ? ErrorKind::usage : ErrorKind::machine, "'",
-           name.string(), "' cannot be made: ", std::strerror(why));
-    }
-    path_.clear();
-  }
-
- private:
-  fs::path path_;
-};
 
 void make_folders(const fs::path& path) {
   std::error_code error;

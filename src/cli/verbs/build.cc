@@ -11,6 +11,7 @@
 #include "bench/table.h"
 #include "cli/data_flags.h"
 #include "cli/json_text.h"
+#include "cli/kit.h"
 #include "cli/model.h"
 #include "cli/outputs.h"
 #include "cli/terminal.h"
@@ -18,13 +19,14 @@
 #include "evaluate/text.h"
 #include "optimize/precision.h"
 #include "plan/file.h"
+#include "tune/cache.h"
 
 namespace temper::cli {
 
 namespace {
 
 struct Options {
-  std::string model, output, dump_folder;
+  std::string model, kit, output, dump_folder;
   ModelFlags flags;
   // --max-drop and what belongs to it
   DataFlags data_flags;
@@ -38,6 +40,40 @@ struct Options {
     return max_drop.empty() || !flags.calibration.empty() || flags.precision == "bf16" ? "" : output + ".ranges.json";
   }
 };
+
+// What the kit says takes the place of the options that say it otherwise. The times that it brings go into the timing
+// cache of this machine.
+void take_kit(Options& options, BuildOptions& build, const Context& context) {
+  const Kit kit = read_kit(options.kit);
+  ModelFlags& flags = options.flags;
+  options.model = kit.model;
+  flags.precision = kit.build.precision;
+  flags.calibration = kit.ranges;
+  flags.shapes = kit.build.shapes;
+  flags.buckets = kit.build.buckets;
+  flags.keep_first = kit.build.keep_first;
+  flags.keep_last = kit.build.keep_last;
+  flags.keep_fp32 = kit.build.keep_fp32;
+  flags.keep_bf16 = kit.build.keep_bf16;
+  flags.keep_fp16 = kit.build.keep_fp16;
+  flags.disabled_passes = kit.build.disabled_passes;
+  flags.cache = kit.build.cache;
+  flags.input_pictures = kit.build.input_pictures;
+  build = build_options(flags, options.model, context);
+  if (!kit.build.preprocess.empty())
+    build.preprocess[""] = kit.build.preprocess,
+    build.command += concat(" --preprocess ", shell_quoted(kit.build.preprocess));
+  if (kit.times.empty() || !build.measure) return;
+  const TimingCache brought =
+      with_context([&] { return kit.times; }, [&] { return TimingCache::of_text(read_file(kit.times)); });
+  if (build.timing_cache.empty()) {
+    build.timings = std::make_shared<SharedTimingCache>(brought);
+    return;
+  }
+  TimingCache known(build.timing_cache);
+  known.add_all(brought);
+  known.save();
+}
 
 // Keeps the budget, and what was calibrated for it in a file beside the plan. With --precision best `best` gets what
 // was tried.
@@ -138,7 +174,10 @@ void print_summary(const Engine& engine, const std::string& path, bool all_cache
 
 void add_build(Command& verb, Context& context) {
   auto options = std::make_shared<Options>();
-  verb.add_option("model", options->model, "the ONNX model to build").required();
+  verb.add_option("model", options->model, "the ONNX model to build");
+  verb.add_option("--from-kit", options->kit,
+                  "instead of a model: a folder of `temper kit`, with the model, its ranges, measured times and how to "
+                  "build it");
   verb.add_option("-o,--output", options->output, "the plan file to write").required();
   add_model_flags(verb, options->flags);
   add_cache_flag(verb, options->flags);
@@ -181,7 +220,22 @@ void add_build(Command& verb, Context& context) {
       option.needs("--data");
   for (const char* name : {"--metric", "--method", "--samples", "--seed", "--raise-to", "--output-name"})
     verb.get_option(name).needs("--max-drop");
-  verb.callback([options, &context] {
+  const auto said_by_kit = std::make_shared<std::vector<Option>>();
+  for (const char* name :
+       {"--precision", "--calibration", "--shapes", "--buckets", "--keep-first", "--keep-last", "--keep-fp32",
+        "--keep-bf16", "--keep-fp16", "--disable", "--cache", "--input-pictures", "--max-drop", "--preprocess"})
+    said_by_kit->push_back(verb.get_option(name));
+  verb.callback([options, said_by_kit, &context] {
+    if (options->model.empty() == options->kit.empty())
+      fail(ErrorKind::usage, options->kit.empty()
+                                 ? "a model is needed: temper build MODEL.onnx -o PLAN, or --from-kit FOLDER"
+                                 : "a model and --from-kit are two things to build from; give one");
+    std::optional<BuildOptions> of_kit;
+    if (!options->kit.empty()) {
+      for (const Option& option : *said_by_kit)
+        if (option.given()) fail(ErrorKind::usage, "the kit says how it is built; leave ", option.name(), " out");
+      take_kit(*options, of_kit.emplace(), context);
+    }
     check_files(
         with_build_files({{options->model},
                           {options->data, options->data_flags.class_names},
@@ -196,7 +250,7 @@ void add_build(Command& verb, Context& context) {
            "--data and --max-drop go together; to calibrate alone: temper calibrate MODEL --data D -o ranges.json");
     if (is_plan(options->model))
       fail(ErrorKind::usage, "'", options->model, "' is a plan already; give the ONNX model that it was built from");
-    BuildOptions build = build_options(options->flags, options->model, context);
+    BuildOptions build = of_kit ? *of_kit : build_options(options->flags, options->model, context);
     build.force = options->force;
     if (const PreprocessOptions told = options->data_flags.pictures(); told != PreprocessOptions())
       build.preprocess[""] = text_of(told), build.command += concat(" --preprocess ", shell_quoted(text_of(told)));
