@@ -304,21 +304,27 @@ Placed place_picture(int64_t width, int64_t height, const Preprocess& p) {
 }
 
 void preprocess_image(const Image& image, const Preprocess& p, std::byte* out) {
-  const Image seen = p.channels == 1 ? to_grey(image) : image;
+  const Image grey = p.channels == 1 ? to_grey(image) : Image();
+  const Image* ready = p.channels == 1 ? &grey : &image;
   const Placed placed = place_picture(image.width, image.height, p);
-  Image ready = resize(seen, placed.width, placed.height, p.filter);
+  Image scaled, cut;
+  if (placed.width != image.width || placed.height != image.height) {
+    scaled = resize(*ready, placed.width, placed.height, p.filter);
+    ready = &scaled;
+  }
   if (p.letterbox) {
-    Image whole = make_image(p.width, p.height, seen.channels);
-    std::fill(whole.pixels.begin(), whole.pixels.end(), p.pad);
+    cut = make_image(p.width, p.height, ready->channels);
+    std::fill(cut.pixels.begin(), cut.pixels.end(), p.pad);
     for (int64_t y = 0; y < placed.height; ++y)
-      std::copy_n(ready.at(0, y), placed.width * seen.channels, whole.at(placed.left, placed.top + y));
-    ready = std::move(whole);
+      std::copy_n(ready->at(0, y), placed.width * ready->channels, cut.at(placed.left, placed.top + y));
+    ready = &cut;
   } else if (p.resize > 0) {
-    ready = centre_crop(ready, p.width, p.height);
+    cut = centre_crop(*ready, p.width, p.height);
+    ready = &cut;
   }
   visit_dtype(p.dtype, [&]<class T>() {
     if constexpr (is_float(dtype_of<T>) || std::is_same_v<T, uint8_t>)
-      write_sample(ready, p, reinterpret_cast<T*>(out));
+      write_sample(*ready, p, reinterpret_cast<T*>(out));
     else fail(ErrorKind::usage, "pictures cannot be given as ", dtype_of<T>);
   });
 }

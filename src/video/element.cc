@@ -538,9 +538,9 @@ GType kind_type() {
 
 static void temper_infer_init(TemperInfer* self) {
   self->state = new State;
-  State* const state = self->state;
-  state->batcher = std::make_unique<Batcher>(
-      [state](const std::vector<const Sample*>& samples) { return state->labeller->run(samples); });
+  self->state->batcher = std::make_unique<Batcher>([self](const std::vector<const Sample*>& samples) {
+    return self->state->labeller->run(samples, settings_of(self).outputs);
+  });
 }
 
 static void temper_infer_class_init(TemperInferClass* its_class) {

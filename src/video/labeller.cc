@@ -50,12 +50,12 @@ bool is_float(temper_dtype dtype) {
 bool is_channels(int64_t dim) { return dim == 1 || dim == 3; }
 
 // Beyond 1 from the third dimension on it is no classifier's.
-bool is_classes(const Output& output) {
+bool is_classes(const OutputRow& output) {
   return is_float(output.dtype) && output.dims.size() >= 2 && output.dims[1] > 1 &&
          std::all_of(output.dims.begin() + 2, output.dims.end(), [](int64_t dim) { return dim == 1; });
 }
 
-bool is_map(const Output& output) {
+bool is_map(const OutputRow& output) {
   return output.dtype == TEMPER_F32 && output.dims.size() == 4 && output.dims[1] == 1 && output.dims[2] > 0 &&
          output.dims[3] > 0;
 }
@@ -132,7 +132,7 @@ Sample Labeller::prepare(const temper_pixels& pixels) const {
   return sample;
 }
 
-std::vector<Labels> Labeller::run(const std::vector<const Sample*>& samples) {
+std::vector<Labels> Labeller::run(const std::vector<const Sample*>& samples, bool keep_outputs) {
   std::vector<Labels> all(samples.size());
   std::vector<char> done(samples.size(), 0);
   for (size_t first = 0; first < samples.size(); ++first) {
@@ -144,7 +144,7 @@ std::vector<Labels> Labeller::run(const std::vector<const Sample*>& samples) {
     batch.reserve(which.size());
     for (const size_t i : which) batch.push_back(samples[i]);
     std::vector<Labels> labels(batch.size());
-    run_batch(batch, labels);
+    run_batch(batch, keep_outputs, labels);
     for (size_t i = 0; i < which.size(); ++i) {
       all[which[i]] = std::move(labels[i]);
       done[which[i]] = 1;
@@ -153,7 +153,7 @@ std::vector<Labels> Labeller::run(const std::vector<const Sample*>& samples) {
   return all;
 }
 
-void Labeller::run_batch(const std::vector<const Sample*>& samples, std::vector<Labels>& all) {
+void Labeller::run_batch(const std::vector<const Sample*>& samples, bool keep_outputs, std::vector<Labels>& all) {
   std::vector<int64_t> dims = samples[0]->dims;
   dims[0] = int64_t(samples.size());
   temper_tensor input = {engine_.inputs()[0].dtype, dims.size(), dims.data(), nullptr};
@@ -165,6 +165,7 @@ void Labeller::run_batch(const std::vector<const Sample*>& samples, std::vector<
     std::memcpy(static_cast<unsigned char*>(memory) + i * bytes, samples[i]->bytes.data(), bytes);
   input.data = memory;
   check(temper_session_run(session_, &input, 1));
+  std::vector<std::vector<OutputRow>> rows(samples.size());  // by sample
   for (size_t o = 0; o < outputs_.size(); ++o) {
     temper_tensor output;
     check(temper_session_output(session_, o, &output));
@@ -177,19 +178,19 @@ void Labeller::run_batch(const std::vector<const Sample*>& samples, std::vector<
     for (const int64_t dim : one) row *= size_t(dim);
     for (size_t i = 0; i < samples.size(); ++i) {
       const auto* const from = static_cast<const unsigned char*>(output.data) + i * row;
-      all[i].outputs.push_back({outputs_[o], output.dtype, one, {from, from + row}});
+      rows[i].push_back({outputs_[o], output.dtype, one, from, row});
+      if (keep_outputs) all[i].outputs.push_back({outputs_[o], output.dtype, one, {from, from + row}});
     }
   }
   for (size_t i = 0; i < samples.size(); ++i) {
     all[i].batch = int64_t(samples.size());
     all[i].row = int64_t(i);
-    label(*samples[i], all[i]);
+    label(*samples[i], rows[i], all[i]);
   }
 }
 
-void Labeller::label(const Sample& sample, Labels& labels) const {
+void Labeller::label(const Sample& sample, const std::vector<OutputRow>& outputs, Labels& labels) const {
   if (options_.kind == Kind::none) return;
-  const auto& outputs = labels.outputs;
   const auto classes = std::find_if(outputs.begin(), outputs.end(), is_classes);
   const auto map = std::find_if(outputs.begin(), outputs.end(), is_map);
   labels.kind = options_.kind != Kind::automatic ? options_.kind
@@ -197,7 +198,7 @@ void Labeller::label(const Sample& sample, Labels& labels) const {
                                                  : Kind::regions;
   if (labels.kind == Kind::classes ? classes == outputs.end() : map == outputs.end()) {
     std::string shapes;
-    for (const Output& output : outputs)
+    for (const OutputRow& output : outputs)
       shapes += (shapes.empty() ? "'" : ", '") + output.name + "' " + text_of(output.dims);
     const std::string wanted = options_.kind == Kind::classes   ? "a classifier's, [batch, classes] of floats"
                                : options_.kind == Kind::regions ? "a score map, [batch, 1, height, width] of float32"
@@ -206,7 +207,7 @@ void Labeller::label(const Sample& sample, Labels& labels) const {
     refuse("no output is " + wanted + ": " + shapes + "; labels=none takes the outputs as they are");
   }
   if (labels.kind == Kind::classes) {
-    const temper_tensor tensor = {classes->dtype, classes->dims.size(), classes->dims.data(), classes->bytes.data()};
+    const temper_tensor tensor = {classes->dtype, classes->dims.size(), classes->dims.data(), classes->data};
     labels.classes.resize(std::min(options_.top, size_t(classes->dims[1])));
     size_t found = 0;
     check(temper_top_classes(&tensor, 0, labels.classes.size(), labels.classes.data(), &found));
@@ -214,9 +215,8 @@ void Labeller::label(const Sample& sample, Labels& labels) const {
     return;
   }
   const int64_t height = map->dims[2], width = map->dims[3];
-  std::vector<float> scores(map->bytes.size() / sizeof(float));
-  std::memcpy(scores.data(), map->bytes.data(), map->bytes.size());
-  labels.regions = find_regions(scores.data(), height, width, options_.threshold, int64_t(options_.least_pixels));
+  labels.regions = find_regions(reinterpret_cast<const float*>(map->data), height, width, options_.threshold,
+                                int64_t(options_.least_pixels));
   // A map may be smaller than what the model sees; that lies in the frame as the placement says.
   const bool nchw = is_channels(engine_.inputs()[0].dims[1]);
   const double seen_height = double(sample.dims[nchw ? 2 : 1]), seen_width = double(sample.dims[nchw ? 3 : 2]);

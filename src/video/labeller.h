@@ -42,12 +42,21 @@ struct Output {
   std::vector<unsigned char> bytes;
 };
 
+// The same, where the session holds it.
+struct OutputRow {
+  const std::string& name;
+  temper_dtype dtype;
+  std::vector<int64_t> dims;
+  const unsigned char* data;
+  size_t bytes;
+};
+
 struct Labels {
   Kind kind = Kind::none;
   std::vector<temper_class> classes;
   std::vector<Region> regions;  // in pixels of the frame, within it
   int64_t batch = 0, row = 0;   // of the run that answered: such a run elsewhere gives the same bits
-  std::vector<Output> outputs;
+  std::vector<Output> outputs;  // where they are kept
 };
 
 class Labeller {
@@ -66,8 +75,9 @@ class Labeller {
 
   // Several threads may prepare frames while another one runs. Throws Error.
   Sample prepare(const temper_pixels& pixels) const;
-  // Labels of all samples, in runs of samples of the same dimensions. One thread at a time. Throws Error.
-  std::vector<Labels> run(const std::vector<const Sample*>& samples);
+  // Labels of all samples, in runs of samples of the same dimensions; with the outputs, if they are to be kept. One
+  // thread at a time. Throws Error.
+  std::vector<Labels> run(const std::vector<const Sample*>& samples, bool keep_outputs);
 
  private:
   LabellerOptions options_;
@@ -79,8 +89,8 @@ class Labeller {
   temper_session* session_ = nullptr;
 
   temper_preprocessing preprocessing_for(int64_t height, int64_t width) const;
-  void run_batch(const std::vector<const Sample*>& samples, std::vector<Labels>& all);
-  void label(const Sample& sample, Labels& labels) const;
+  void run_batch(const std::vector<const Sample*>& samples, bool keep_outputs, std::vector<Labels>& all);
+  void label(const Sample& sample, const std::vector<OutputRow>& outputs, Labels& labels) const;
 };
 
 }  // namespace temper::video
