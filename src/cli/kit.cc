@@ -2,6 +2,7 @@
 #include "cli/kit.h"
 
 #include <filesystem>
+#include <span>
 
 #include "base/file.h"
 #include "base/hash.h"
@@ -117,7 +118,7 @@ class Filling {
     fs::create_directories(to.parent_path(), error);
     if (error) fail(ErrorKind::machine, "'", to.parent_path().string(), "' cannot be made: ", error.message());
     write_file_atomically(to.string(), bytes);
-    list.files.push_back({name, sha256_of_file(to.string()), int64_t(bytes.size())});
+    list.files.push_back({name, sha256_hex(std::as_bytes(std::span(bytes))), int64_t(bytes.size())});
   }
   void copy(const std::string& name, const std::string& from) {
     const MappedFile file(from);
