@@ -59,6 +59,11 @@ def write_commands(build):
     (build / "lint/compile_commands.json").write_text(json.dumps(entries))
 
 
+def not_compiled(build):
+    """Sources of targets that this build is without, as cmake/video.cmake lists them."""
+    return {pathlib.Path(path).resolve().relative_to(ROOT).as_posix() for path in (build / "not_compiled.txt").read_text().split("\n") if path}
+
+
 def preprocessed(directory, command):
     """The source's text after the preprocessor, without the compiler cache in front of the compiler."""
     at = command.index("-o")
@@ -96,10 +101,14 @@ def main():
         names, left = names[:LIMIT], names[LIMIT:]
     else:
         names = arguments or sorted(name for name in known if name.startswith("src/"))
+    without = sorted(not_compiled(build).intersection(names))
+    names = [name for name in names if name not in without]
     version = subprocess.run(["clang-tidy", "--version"], capture_output=True, check=True).stdout
     with concurrent.futures.ThreadPoolExecutor(int(os.environ.get("JOBS", 2))) as pool:
         found = [text for text in pool.map(lambda name: complaints(name, build, known, version), names) if text]
     print("".join(found) or f"{len(names)} sources are as clang-tidy wants them")
+    if without:
+        print(f"not read, since this build is without them: {' '.join(without)}")
     if left:
         print(f"not read, since {LIMIT} are enough for a run of all tests: ./dev lint {' '.join(left)}")
     return bool(found)
