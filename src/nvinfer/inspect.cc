@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nvinfer/inspect.h"
 
+#include <algorithm>
+
 #include "bench/layers.h"
 #include "bench/profile.h"
 #include "interop/trtexec_write.h"
@@ -28,8 +30,9 @@ std::shared_ptr<const Plan> Inspector::plan(const std::vector<Dims>& shapes) con
 }
 
 int Inspector::layers() const {
-  const auto first = plan({});
-  return first ? int(steps_of(first).steps.size()) : 0;
+  size_t most = 0;
+  for (const auto& plan : engine_->plans()) most = std::max(most, steps_of(plan).steps.size());
+  return int(most);
 }
 
 std::string Inspector::engine_information(const std::vector<Dims>& shapes, InformationFormat format,
@@ -51,9 +54,10 @@ std::string Inspector::layer_information(int layer, const std::vector<Dims>& sha
   return or_else(logger, std::string(), [&] {
     const auto shown = plan(shapes);
     if (!shown) fail(ErrorKind::unsupported, kNoPlan);
-    EngineLayers layers = layers_of(steps_of(shown), engine_->info(), Peaks{}, engine_->info().model_name);
-    if (layer < 0 || size_t(layer) >= layers.layers.size())
-      fail(ErrorKind::usage, "there is no layer ", layer, ": the engine has ", layers.layers.size());
+    const EngineLayers layers = layers_of(steps_of(shown), engine_->info(), Peaks{}, engine_->info().model_name);
+    const int most = this->layers();
+    if (layer < 0 || layer >= most) fail(ErrorKind::usage, "there is no layer ", layer, ": the engine has ", most);
+    if (size_t(layer) >= layers.layers.size()) return std::string();
     return format == InformationFormat::json ? trtexec_layer_json(layers.layers[size_t(layer)])
                                              : concat(layers.layers[size_t(layer)].name, "\n");
   });

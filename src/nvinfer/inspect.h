@@ -17,10 +17,13 @@ class Inspector {
  public:
   explicit Inspector(std::shared_ptr<const Engine> engine) : engine_(std::move(engine)) {}
 
-  int layers() const;  // without a word to a logger
+  // The most that a plan of the engine has: candidates win by their times, so that plans for other shapes differ, and
+  // a program counts to this number whatever shapes it has set. Without a word to a logger.
+  int layers() const;
   // Names, kinds, tensors and tactics of all layers. One line: their names, a line each.
   std::string engine_information(const std::vector<Dims>& shapes, InformationFormat format, const Logger& logger) const;
-  // The same of one layer; empty, with a line of severity error, where there is no such layer.
+  // The same of one layer; empty where another plan alone has it; empty, with a line of severity error, where no plan
+  // has.
   std::string layer_information(int layer, const std::vector<Dims>& shapes, InformationFormat format,
                                 const Logger& logger) const;
 

@@ -246,14 +246,39 @@ TEST_F(NvinferEngine, AnInspectorShowsEveryLayerInTensorRTsForm) {
   const std::string all = inspector.engine_information({}, InformationFormat::json, logger);
   for (const char* part : {"\"Layers\"", "\"LayerType\"", "\"TacticName\"", "\"Bindings\"", "\"logits\""})
     EXPECT_NE(all.find(part), all.npos) << part;
-  for (int layer = 0; layer < inspector.layers(); ++layer) {
-    EXPECT_NE(inspector.layer_information(layer, {}, InformationFormat::json, logger).find("\"Inputs\""),
-              std::string::npos);
-    EXPECT_NE(inspector.layer_information(layer, {{1, 1, 8, 8}}, InformationFormat::oneline, logger), "");
-  }
+  EXPECT_NE(inspector.layer_information(0, {}, InformationFormat::json, logger).find("\"Inputs\""), std::string::npos);
+  EXPECT_NE(inspector.layer_information(0, {{1, 1, 8, 8}}, InformationFormat::oneline, logger), "");
   EXPECT_TRUE(lines.empty());
   EXPECT_EQ(inspector.layer_information(inspector.layers(), {}, InformationFormat::json, logger), "");
   EXPECT_TRUE(said("there is no layer"));
+}
+
+// softmax(transpose(softmax(x))) of x [4, N]: where x has one column, the transpose moves nothing and is no step.
+TEST_F(Nvinfer, AnEngineHasAsManyLayersAsItsLongestPlan) {
+  Network network;
+  const int x = network.add_input("x", DType::f32, {4, -1});
+  const int first = network.add_layer("SOFTMAX", {x});
+  network.set(first, "axes", std::vector<int64_t>{1});
+  const int turned = network.add_layer("SHUFFLE", {network.layer(first).outputs[0]});
+  network.set(turned, "first_transpose", std::vector<int64_t>{1, 0});
+  const int second = network.add_layer("SOFTMAX", {network.layer(turned).outputs[0]});
+  network.set(second, "axes", std::vector<int64_t>{2});
+  network.mark_output(network.layer(second).outputs[0]);
+  const std::string plan = build_serialized(network, config({{{"x", {{4, 1}, {4, 1}, {4, 2}}}}}), logger);
+  ASSERT_NE(plan, "") << (lines.empty() ? "" : lines.back());
+  const std::shared_ptr<const Engine> engine = Engine::from_bytes(std::as_bytes(std::span(plan)));
+  lines.clear();
+  const Inspector inspector(engine);
+  int empty = 0;
+  for (int layer = 0; layer < inspector.layers(); ++layer) {
+    EXPECT_NE(inspector.layer_information(layer, {{4, 2}}, InformationFormat::json, logger), "");
+    empty += inspector.layer_information(layer, {{4, 1}}, InformationFormat::json, logger).empty();
+  }
+  EXPECT_GT(empty, 0);
+  EXPECT_TRUE(lines.empty());
+  for (const Dims& shape : {Dims{4, 1}, Dims{4, 2}})
+    EXPECT_EQ(inspector.layer_information(inspector.layers(), {shape}, InformationFormat::json, logger), "");
+  EXPECT_EQ(lines.size(), 2u);
 }
 
 TEST_F(Nvinfer, AMonitorSeesPhasesInsidePhasesAndEndsTheBuild) {
