@@ -73,6 +73,19 @@ JsonInput JsonReader::operator[](const char* name) {
   return JsonInput(*found, in_, name);
 }
 
+void JsonReader::expect_schema(std::string_view remedy) {
+  const std::string_view read = in_.schema();
+  const JsonInput member = (*this)["schema"];
+  const std::string& found = member.text();
+  if (found == read) return;
+  const bool is_another_version = std::string_view(found).starts_with(read.substr(0, read.find('/') + 1));
+  fail(is_another_version ? ErrorKind::unsupported : ErrorKind::bad_file, "the schema is '",
+       std::string_view(found).substr(0, kLongestKey), "', this version of Temper reads '", read, "': ",
+       is_another_version ? "read the file with the version that wrote it, or write it again with this one: "
+                          : "it is a file of another kind; one of this kind is written by ",
+       remedy);
+}
+
 void JsonReader::finish() const {
   if (in_.schema().empty()) return;
   for (const auto& [key, value] : in_.members())

@@ -88,6 +88,10 @@ class JsonReader {
   }
   bool has(const char* name) const;        // and is not null
   JsonInput operator[](const char* name);  // which must be there
+  // Reads the member "schema", which must be the one that the document is read as: "temper.KIND/VERSION". Throws
+  // Error{unsupported} for another version of that kind and Error{bad_file} for any other text; `remedy` says what
+  // writes such a file.
+  void expect_schema(std::string_view remedy);
   template <class... Why>
   [[noreturn]] void refuse(const char* name, const Why&... why) const {
     JsonInput(in_.json(), in_, name).refuse(why...);

@@ -50,11 +50,7 @@ BenchResult result_from_json(std::string_view text) {
   const strict::Json json = strict::parse(text, "the result");
   const JsonInput root(json, json.is_object() ? "" : "result", kResultSchema);
   JsonReader reader(root);
-  std::string schema;
-  reader.field("schema", schema);
-  if (schema != kResultSchema)
-    fail(ErrorKind::bad_file, "schema is '", std::string_view(schema).substr(0, 80), "', this version reads '",
-         kResultSchema, "'");
+  reader.expect_schema("temper bench --json FILE");
   BenchResult result;
   reader.field("environment", result.environment);
   reader.field("runs", result.runs);

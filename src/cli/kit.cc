@@ -88,11 +88,7 @@ KitList list_of(const std::string& folder) {
                         const strict::Json json = strict::parse(text, "the list of the kit");
                         const JsonInput root(json, "", kKitSchema);
                         JsonReader reader(root);
-                        std::string schema;
-                        reader.field("schema", schema);
-                        if (schema != kKitSchema)
-                          fail(schema.starts_with("temper.kit/") ? ErrorKind::unsupported : ErrorKind::bad_file,
-                               "the schema is '", schema.substr(0, 80), "', this version reads '", kKitSchema, "'");
+                        reader.expect_schema("temper kit MODEL -o FOLDER");
                         KitList kit;
                         json_fields(reader, kit);
                         reader.finish();

@@ -235,10 +235,7 @@ Ranges ranges_from_json(std::string_view text) {
   const strict::Json json = strict::parse(text, "the list of ranges");
   const JsonInput root(json, "", kRangesSchema);
   JsonReader reader(root);
-  std::string schema;
-  reader.field("schema", schema);
-  if (schema != kRangesSchema)
-    fail(ErrorKind::bad_file, "the schema is '", schema.substr(0, 80), "', this version reads '", kRangesSchema, "'");
+  reader.expect_schema("temper calibrate MODEL --data D -o RANGES");
   Ranges ranges;
   json_fields(reader, ranges);
   reader.finish();

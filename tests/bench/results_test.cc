@@ -59,11 +59,11 @@ BenchResult example(int count = 100) {
   return result;
 }
 
-std::string error_of(const std::string& text) {
+std::string error_of(const std::string& text, ErrorKind kind = ErrorKind::bad_file) {
   try {
     result_from_json(text);
   } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::bad_file);
+    EXPECT_EQ(error.kind(), kind);
     return error.what();
   }
   return "(no error)";
@@ -232,8 +232,9 @@ TEST(Results, FaultyFilesAreRefusedWithTheFieldsName) {
   EXPECT_NE(error_of(R"({"schema": -1e400})").find("not JSON at byte"), std::string::npos);
   EXPECT_NE(error_of(R"({"schema": 1, "schema": 2})").find("twice"), std::string::npos);
   EXPECT_EQ(error_of("{}"), "schema: this field is missing");
-  EXPECT_EQ(error_of(changed([](Json& j) { j["schema"] = "temper.result/2"; })),
-            "schema is 'temper.result/2', this version reads 'temper.result/1'");
+  EXPECT_EQ(error_of(changed([](Json& j) { j["schema"] = "temper.result/2"; }), ErrorKind::unsupported),
+            "the schema is 'temper.result/2', this version of Temper reads 'temper.result/1': read the file with the "
+            "version that wrote it, or write it again with this one: temper bench --json FILE");
   EXPECT_EQ(error_of(changed([](Json& j) { j["extra"] = 1; })), "extra: unknown field in temper.result/1");
   EXPECT_EQ(error_of(changed([](Json& j) { j["runs"][0].erase("threads"); })),
             "runs[0].threads: this field is missing");

@@ -114,7 +114,7 @@ TEST_F(Kit, AFileThatIsMissingOrAnotherIsSaidBeforeAnythingIsBuilt) {
   changed("\"name\": \"model/m.onnx\"", "\"name\": \"../m.onnx\"", "not one in its folder");
   changed("\"name\": \"model/m.onnx\"", "\"name\": \"/etc/passwd\"", "not one in its folder");
   changed("\"precision\": \"fp32\"", "\"speed\": \"fp32\"", "build.precision");
-  changed("temper.kit/1", "temper.cat/1", "the schema");
+  changed("temper.kit/1", "temper.cat/1", "it is a file of another kind");
   refused(ErrorKind::bad_file, "build --from-kit nowhere -o m.plan", "is no kit");
   std::string later = read_file(folder_ + "m.kit/kit.json");
   write_text(folder_ + "m.kit/kit.json", later.replace(later.find("temper.kit/1"), 12, "temper.kit/9"));

@@ -143,7 +143,10 @@ TEST(Ranges, ADamagedFileEndsInAnErrorThatNamesIt) {
     text.replace(text.find(from), from.size(), to);
     EXPECT_CONTAINS(error_of(ErrorKind::bad_file, [&] { ranges_from_json(text); }), why);
   };
-  refused("temper.ranges/1", "temper.ranges/9", "this version reads");
+  refused("temper.ranges/1", "temper.range/1", "it is a file of another kind");
+  std::string later = good;
+  later.replace(later.find("temper.ranges/1"), 15, "temper.ranges/9");
+  EXPECT_CONTAINS(error_of(ErrorKind::unsupported, [&] { ranges_from_json(later); }), "temper calibrate");
   refused("\"placeholder\"", "\"extra\": 1, \"placeholder\"", "extra: unknown field in temper.ranges/1");
   refused("\"clipped_share\"", "\"clipped\"", "values.x.clipped_share: this field is missing");
   refused("\"exponent\":-", "\"exponent\":-99", "an integer from -159 to 117");
