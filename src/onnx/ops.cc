@@ -102,6 +102,7 @@ namespace temper {
   X(MatMulInteger)            \
   X(Max)                      \
   X(MaxPool)                  \
+  X(MaxRoiPool)               \
   X(MaxUnpool)                \
   X(Mean)                     \
   X(MelWeightMatrix)          \

@@ -90,6 +90,27 @@ def col2im(folder):
               {"x": floats(2, 3 * int(np.prod(block)), int(np.prod(columns))), "image": ints(*image), "block": ints(*block)}, ["image", "block"])
 
 
+def max_roi_pool(folder):
+    def half_away(v):
+        return np.sign(v) * np.floor(np.abs(v) + np.float32(0.5))
+
+    for _ in range(4):
+        x, pooled, scale = floats(2, 3, *random.integers(3, 9, 2)), random.integers(1, 5, 2), np.float32(random.choice([1, 0.5, 0.25]))
+        corners = (random.uniform(-6, 14, (6, 4)) / scale).astype(np.float32).round(1)
+        rois = np.concatenate([random.integers(0, 2, (6, 1)), corners], 1).astype(np.float32)
+        want = np.zeros((6, 3, *pooled), np.float32)
+        for r, roi in enumerate(rois):
+            first, last = half_away(roi[1:3] * scale)[::-1], half_away(roi[3:5] * scale)[::-1]
+            bins = np.maximum(last - first + 1, 1) / pooled.astype(np.float32)
+            for place in np.ndindex(*pooled):
+                begin = np.clip(np.floor(np.float32(place) * bins) + first, 0, x.shape[2:]).astype(int)
+                end = np.clip(np.ceil((np.float32(place) + 1) * bins) + first, 0, x.shape[2:]).astype(int)
+                cells = x[int(roi[0]), :, begin[0] : end[0], begin[1] : end[1]]
+                if cells.size:
+                    want[(r, slice(None), *place)] = cells.max((1, 2))
+        check(folder, f"y = MaxRoiPool<pooled_shape = {pooled.tolist()}, spatial_scale = {scale}>(x, rois)", "float[r, c, h, w] y", {"x": x, "rois": rois}, want=[want])
+
+
 def deform_conv(folder):
     for _ in range(5):
         group, offsets = int(random.integers(1, 3)), int(random.integers(1, 3))
@@ -212,6 +233,6 @@ def reductions(folder):
 
 
 with tempfile.TemporaryDirectory() as name:
-    for test in (reductions, preprocessing, tf_idf, training, affine_grid, col2im, deform_conv, determinants, transforms, mel_weights):
+    for test in (reductions, preprocessing, tf_idf, training, affine_grid, col2im, max_roi_pool, deform_conv, determinants, transforms, mel_weights):
         test(pathlib.Path(name))
 print(f"{compared} numbers as in ONNX's reference evaluator")
