@@ -15,6 +15,8 @@ import sys
 import tempfile
 import time
 
+import numpy as np
+
 SKIPPED = 77
 KILLS = int(os.environ.get("TEMPER_KILLS", "6"))
 
@@ -57,39 +59,46 @@ def main(program):
 
     try:
         run(["zoo", "digits_cnn", "-o", "m.onnx"])
+        np.save(folder / "x.npy", np.random.default_rng(0).random((16, 1, 8, 8), "f4"))
         verbs = {
             "p.plan": ["build", "m.onnx", "-o", "p.plan", "--threads", "1", "--quick", "--timing-cache", "t.json"],
             "r.json": ["bench", "p.plan", "--warmup", "1", "--iterations", "8", "--json", "r.json"],
             "ranges.json": ["calibrate", "m.onnx", "--placeholder-data", "--samples", "1", "--threads", "1", "-o", "ranges.json"],
+            "s/study.json": ["study", "m.onnx", "--data", "x.npy", "--precision", "fp32", "--duration", "20ms", "--threads", "1", "--quick", "--timing-cache", "t.json", "-o", "s"],
         }
         killed = 0
         for target, arguments in verbs.items():
             # What former versions left there, under the numbers that these runs have.
             former = [folder / f"{target}.tmp.{number}.{count}" for number in range(1, 9) for count in range(3)]
             for path in former:
+                path.parent.mkdir(exist_ok=True)
                 path.write_text("")
             start = time.monotonic()
             run(arguments)
             usual = time.monotonic() - start
             for path in former:
                 path.unlink()
-            for _ in range(KILLS):
+            whole = names()
+            for kill in range(KILLS):
+                # Every other study goes on from what the last one left.
+                if target == "s/study.json" and kill % 2 == 0:
+                    shutil.rmtree(folder / "s", ignore_errors=True)
                 process = begin(arguments)
                 time.sleep(moments.uniform(0.2, 1.1) * usual)
                 if process.poll() is None:
                     os.killpg(process.pid, signal.SIGKILL)
                     killed += 1
                 process.communicate(timeout=60)
-                # Whatever is there is whole.
-                if target.endswith(".json") and (folder / target).exists():
-                    json.loads((folder / target).read_text())
-                (folder / "t.json").unlink(missing_ok=True)
+                # Whatever is there is whole: the target, the cache of times, the steps of a study.
+                for path in folder.rglob("*.json"):
+                    json.loads(path.read_text())
+                if kill % 2:
+                    (folder / "t.json").unlink(missing_ok=True)
             (folder / target).unlink(missing_ok=True)
             run(arguments)
-        left = [name for name in names() if not name.startswith("cache/")]
-        expected = sorted({"m.onnx", *verbs, "t.json", "t.json.lock"} & set(left) | {"m.onnx", *verbs})
-        assert left == expected, f"left behind: {set(left) - set(expected)}"
-        print(f"{killed} of {KILLS * len(verbs)} runs were killed before their end; {', '.join(left)} are there")
+            left, expected = ({name for name in of if not name.startswith(("cache/", "t.json"))} for of in (names(), whole))
+            assert left == expected, f"left behind: {left - expected}; missing: {expected - left}"
+        print(f"{killed} of {KILLS * len(verbs)} runs were killed before their end; {', '.join(sorted(left))} are there")
         return 0
     finally:
         shutil.rmtree(folder)
