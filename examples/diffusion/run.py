@@ -5,8 +5,8 @@
     python run.py --size full --pixels 256 --steps 10        the published sizes
     python run.py --size stable-diffusion-v1-5/ --prompt "a lighthouse at dawn" --steps 20
 
-Text encoder, noise predictor and decoder are three ONNX files and three engines; the steps (DDIM) and the guidance are a loop over
-arrays. Needs torch, transformers and diffusers (./dev setup examples). Files go to .examples/diffusion (--out).
+Text encoder, noise predictor and decoder are ONNX files and engines; the noise predictor is split in two (temper.split): what depends on
+the prompt alone, which runs once, and the rest, which each step runs. The steps (DDIM or Euler's) and the guidance are a loop over arrays. Needs torch, transformers and diffusers (./dev setup examples). Files go to .examples/diffusion (--out).
 """
 import argparse
 import math
@@ -31,6 +31,7 @@ def arguments():
     parser.add_argument("--pixels", type=int, default=128, help="side of the picture, a multiple of 64")
     parser.add_argument("--prompt", default="a lighthouse at dawn")
     parser.add_argument("--steps", type=int, default=10)
+    parser.add_argument("--scheduler", default="ddim", choices=("ddim", "euler"), help="how the noise goes from step to step")
     parser.add_argument("--guidance", type=float, default=7.5, help="how much more the prompt counts than no prompt")
     parser.add_argument("--seed", type=int, default=0, help="of the noise")
     parser.add_argument("--precision", default="fp32", help="fp32 or bf16; on a GPU fp16")
@@ -54,10 +55,15 @@ def tokens_of(args, words):
     return lambda text: tokenizer(text, padding="max_length", max_length=77, truncation=True, return_tensors="np").input_ids.astype(np.int64)
 
 
+def kept_shares():
+    """By step, which share of a picture's variance is left beside the noise: those that Stable Diffusion was trained with."""
+    return np.cumprod(1 - np.linspace(0.00085**0.5, 0.012**0.5, TRAINED, dtype=np.float64) ** 2)
+
+
 def ddim(predict, latents, steps, guidance):
     """Song et al. 2020 without noise of its own: from each step's estimate of the picture to the noise level of the next one. predict(latents
-    [2,4,h,w], step) -> the noise without and with the prompt. The noise levels are those that Stable Diffusion was trained with."""
-    kept = np.cumprod(1 - np.linspace(0.00085**0.5, 0.012**0.5, TRAINED, dtype=np.float64) ** 2)
+    [2,4,h,w], step) -> the noise without and with the prompt."""
+    kept = kept_shares()
     stride = TRAINED // steps
     for step in (np.arange(steps)[::-1] * stride + 1).tolist():
         without, with_prompt = predict(np.concatenate([latents, latents]), step)
@@ -68,6 +74,24 @@ def ddim(predict, latents, steps, guidance):
     return latents
 
 
+def euler(predict, latents, steps, guidance):
+    """Euler's method for dx/dsigma = noise (Karras et al. 2022, without noise of its own), where x is the picture with noise of the standard
+    deviation sigma. The network takes x / sqrt(sigma^2 + 1), of variance 1. Steps are as far apart as DDIM's; the last one ends at sigma 0."""
+    kept = kept_shares()
+    stride = TRAINED // steps
+    at = np.arange(steps)[::-1] * stride + 1
+    sigmas = np.append(np.sqrt((1 - kept[at]) / kept[at]), 0)
+    x = latents * math.sqrt(sigmas[0] ** 2 + 1)
+    for step, sigma, then in zip(at.tolist(), sigmas[:-1], sigmas[1:]):
+        scaled = (x / math.sqrt(sigma**2 + 1)).astype(np.float32)
+        without, with_prompt = predict(np.concatenate([scaled, scaled]), step)
+        x = x + (then - sigma) * (without + guidance * (with_prompt - without))
+    return x.astype(np.float32)
+
+
+SCHEDULERS = {"ddim": ddim, "euler": euler}
+
+
 def pixels_of(picture):
     """[1,3,h,w] from -1 to 1 -> uint8 [h,w,3]."""
     return np.round(255 * np.clip(picture[0].transpose(1, 2, 0) / 2 + 0.5, 0, 1)).astype(np.uint8)
@@ -76,19 +100,27 @@ def pixels_of(picture):
 def by_temper(args, latents):
     import temper
     engines, seconds = {}, {}
-    for name in ("text_encoder", "noise_predictor", "decoder"):
+    parts = {"text_encoder": [], "noise_predictor": ["prompt", "step"], "decoder": []}
+    for name, made in parts.items():
         model = args.out / f"{name}.onnx"
         command = [sys.executable, "-m", "temper", "export", f"{HERE / 'models.py'}:{name}", "-o", str(model), *(["--no-check"] if args.size != "small" else [])]
         print("$", *command, flush=True)
         subprocess.run(command, check=True)
-        engines[name] = temper.build(model, precision=args.precision, device=args.device, measure=not args.quick)
+        if made:
+            between = temper.split(model, "states", *(args.out / f"{part}.onnx" for part in made))
+            print(f"{len(between)} values of the noise predictor are computed once a prompt", flush=True)
+        for part in made or [name]:
+            start = time.perf_counter()
+            engines[part] = temper.build(args.out / f"{part}.onnx", precision=args.precision, device=args.device, measure=not args.quick)
+            print(f"{part}: built in {time.perf_counter() - start:.0f} s", flush=True)
     import models
     tokens = tokens_of(args, models.SIZES[args.size].words if args.size in models.SIZES else 0)
     start = time.perf_counter()
     states = np.concatenate([engines["text_encoder"].run(tokens(text))["states"] for text in ("", args.prompt)])
-    predict = lambda x, step: np.split(engines["noise_predictor"].run({"sample": x, "timestep": np.array([step]), "states": states})["noise"], 2)
+    kept = engines["prompt"].run({"states": states})
+    predict = lambda x, step: np.split(engines["step"].run({"sample": x, "timestep": np.array([step]), **kept})["noise"], 2)
     seconds["text"] = time.perf_counter() - start
-    latents = ddim(predict, latents, args.steps, args.guidance)
+    latents = SCHEDULERS[args.scheduler](predict, latents, args.steps, args.guidance)
     seconds["steps"] = time.perf_counter() - start - seconds["text"]
     picture = engines["decoder"].run(latents)["picture"]
     seconds["decoder"] = time.perf_counter() - start - seconds["text"] - seconds["steps"]
@@ -96,22 +128,27 @@ def by_temper(args, latents):
 
 
 def by_torch(args, latents):
-    """The same modules, and diffusers' own DDIM."""
+    """The same modules, and diffusers' own schedulers."""
     import diffusers
     import models
     import torch
     encoder, predictor, decoder = (make()[0] for make in (models.text_encoder, models.noise_predictor, models.decoder))
     tokens = tokens_of(args, models.SIZES[args.size].words if args.size in models.SIZES else 0)
-    scheduler = diffusers.DDIMScheduler(beta_start=0.00085, beta_end=0.012, beta_schedule="scaled_linear", clip_sample=False, set_alpha_to_one=False, steps_offset=1)
+    levels = {"beta_start": 0.00085, "beta_end": 0.012, "beta_schedule": "scaled_linear", "steps_offset": 1}
+    if args.scheduler == "euler":
+        scheduler = diffusers.EulerDiscreteScheduler(**levels, timestep_spacing="leading")
+    else:
+        scheduler = diffusers.DDIMScheduler(**levels, clip_sample=False, set_alpha_to_one=False)
     scheduler.set_timesteps(args.steps)
     seconds = {}
     with torch.inference_mode():
         start = time.perf_counter()
         states = torch.cat([encoder(torch.from_numpy(tokens(text)))["states"] for text in ("", args.prompt)])
         seconds["text"] = time.perf_counter() - start
-        x = torch.from_numpy(latents)
+        x = torch.from_numpy(latents) * scheduler.init_noise_sigma
         for step in scheduler.timesteps:
-            without, with_prompt = predictor(torch.cat([x, x]), step[None], states)["noise"].chunk(2)
+            scaled = scheduler.scale_model_input(x, step)
+            without, with_prompt = predictor(torch.cat([scaled, scaled]), step[None], states)["noise"].chunk(2)
             x = scheduler.step(without + args.guidance * (with_prompt - without), step, x).prev_sample
         seconds["steps"] = time.perf_counter() - start - seconds["text"]
         picture = decoder(x)["picture"].numpy()
@@ -126,7 +163,7 @@ def main():
     noise = np.random.default_rng(args.seed).standard_normal((1, 4, args.pixels // 8, args.pixels // 8)).astype(np.float32)
     picture, seconds = by_temper(args, noise)
     Image.fromarray(pixels_of(picture)).save(args.out / "temper.png")
-    said = lambda name, s: f"{name}: text {s['text']:.3f} s, {args.steps} steps {s['steps']:.3f} s, picture {s['decoder']:.3f} s"
+    said = lambda name, s: f"{name}: text {s['text']:.3f} s, {args.steps} {args.scheduler} steps {s['steps']:.3f} s, picture {s['decoder']:.3f} s"
     print(f"{said('Temper ' + args.precision, seconds)}; {args.out / 'temper.png'}", flush=True)
     if args.no_torch:
         return

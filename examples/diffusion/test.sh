@@ -9,6 +9,8 @@ cd "$(dirname "$0")/../.."
 export OMP_NUM_THREADS=1 PYTHONPATH="$(dirname "$temper")/python"
 # That the pictures agree is an assertion of the script; here that both came out and that there is something in them.
 "$python" examples/diffusion/run.py --out "$folder" --pixels 128 --steps 8 --quick | tee "$folder/log.txt"
+# All keys and values of the prompt are made beforehand: of the small configuration two for each of 10 attentions to it.
+grep -q "20 values of the noise predictor are computed once a prompt" "$folder/log.txt"
 "$python" - "$folder" <<'PY'
 import re, sys
 import numpy as np

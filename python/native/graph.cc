@@ -7,6 +7,7 @@
 #include "bind.h"
 #include "engine.h"
 #include "guard.h"
+#include "onnx/split.h"
 #include "onnx/write.h"
 #include "passes/pass.h"
 
@@ -102,6 +103,12 @@ void bind_graph(nb::module_& module) {
       .def("run", run)
       .def("equal", equal)
       .def("hash", [](const Graph& self) { return hash(self); });
+  module.def("split", [](const std::string& model, const std::vector<std::string>& inputs, const std::string& first,
+                         const std::string& rest, bool force) {
+    const WithoutGil released;
+    return split_onnx_file(model, inputs, {first, FileKind::our_onnx, force}, {rest, FileKind::our_onnx, force})
+        .between;
+  });
 }
 
 }  // namespace temper::python

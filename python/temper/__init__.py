@@ -42,6 +42,7 @@ try:
     from ._log import set_log_callback
     from ._profile import ExplainedEngine, Explanation, Finding, Profile, ProfiledStep, explain, profile
     from ._report import Gate, GatedRun, Report, gate, report
+    from ._split import split
     from ._run import Answers, Batch, Batches, RankedClass, batches, run
     from ._show import frame
 except ModuleNotFoundError as _absent:  # python -m temper export needs neither: in a checkout, or to say what to install
@@ -120,5 +121,6 @@ __all__ = [
     "run",
     "save_results",
     "set_log_callback",
+    "split",
     "study",
 ]

@@ -58,6 +58,8 @@ constexpr Verb verbs[] = {
      "temper inspect resnet50.onnx", add_inspect},
     {"verify", "check a built model's outputs against the scalar reference", kModels, "temper verify resnet50.onnx",
      add_verify, "the answers disagree"},
+    {"split", "write a model as two: what depends on some of its inputs alone, and the rest", kModels,
+     "temper split unet.onnx --inputs states -o prompt.onnx --rest steps.onnx", add_split},
     {"build", "build a plan from an ONNX model, by measuring on this machine", kPlans,
      "temper build resnet50.onnx -o resnet50.plan --shapes image=1x3x224x224", add_build},
     {"run", "run a model on real inputs; print the best classes or save the outputs", kPlans,

@@ -43,6 +43,7 @@ void add_report(Command& verb, Context& context);
 void add_repository(Command& verb, Context& context);
 void add_run(Command& verb, Context& context);
 void add_serve(Command& verb, Context& context);
+void add_split(Command& verb, Context& context);
 void add_study(Command& verb, Context& context);
 void add_trtexec(Command& verb, Context& context);
 void add_versus(Command& verb, Context& context);
