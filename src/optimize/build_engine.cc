@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "data/carried.h"
+#include "graph/ops/blocked_matmul.h"
 #include "measure/environment.h"
 #include "onnx/import.h"
 #include "optimize/caches_in.h"
@@ -160,7 +161,10 @@ class TunerTimes final : public TimeSource {
   bool must_fit(const Problem& problem) const { return options_.workspace >= 0 && !fits_.contains(problem.text()); }
   CandidateTime measure(const Problem& problem, const Tactic& tactic, const Config& config, int chains) {
     // What is slow for one batch on a GPU may be the best for another: its parallelism is that of the batch.
-    if (on_gpu_) return tuner_.time(problem, tactic, config, chains, options_.workspace);
+    // So it is with the rows of a product by weights of few bits: few unpack them in registers, many multiply by
+    // panels.
+    if (on_gpu_ || problem.op.is<ops::BlockedMatMul>())
+      return tuner_.time(problem, tactic, config, chains, options_.workspace);
     return tuner_.time_unless_hopeless(concat(problem_family(problem), " threads=", problem.threads), problem, tactic,
                                        config, chains, options_.workspace);
   }

@@ -5,13 +5,16 @@
 // three. Products that anything else reads stay apart: a slice would have to be copied for it.
 //
 // The epilogues must be one program on equal inputs, or on constants that differ along the columns alone; a product
-// that lacks the addition of such a constant joins those that have it by adding -0.
+// that lacks the addition of such a constant joins those that have it by adding -0. Weights of few bits in blocks
+// (graph/ops/dequantize_blocks.h) join weights in blocks of the same size, as far as no block would get a part of
+// another product's weights.
 #include <algorithm>
 #include <optional>
 
 #include "graph/ops/attention.h"
 #include "graph/ops/broadcast.h"
 #include "graph/ops/concat.h"
+#include "graph/ops/dequantize_blocks.h"
 #include "graph/ops/matmul.h"
 #include "graph/ops/reshape.h"
 #include "graph/ops/slice.h"
@@ -27,8 +30,20 @@ struct Member {
   const Node* product = nullptr;
   const ops::MatMul* op = nullptr;
   const ops::Reshape* view = nullptr;  // null: the attention reads the product's output itself
+  const Node* blocks = nullptr;        // what makes the weights; null: they are a constant
   int64_t columns = 0;
 };
+
+// The axis of the weights along which products are joined: rows of transposed weights are columns of the product.
+int axis_of_columns(const Member& member) { return member.op->transpose_b ? 0 : 1; }
+
+// Weights in blocks that belong to no other product, where none reaches behind the columns.
+bool are_whole_blocks(const Graph& graph, const Member& member) {
+  const auto& op = member.blocks->op.get<ops::DequantizeBlocks>();
+  return member.columns % (axis_of_columns(member) == 0 ? op.block_rows : op.block_columns) == 0 &&
+         std::all_of(member.blocks->inputs.begin(), member.blocks->inputs.end(),
+                     [&](ValueId id) { return id.valid() && graph.constant(id) && graph.has_single_use(id); });
+}
 
 // The product behind an input of the attention, where nothing else reads it.
 std::optional<Member> member_at(const Graph& graph, ValueId id) {
@@ -44,10 +59,14 @@ std::optional<Member> member_at(const Graph& graph, ValueId id) {
   }
   if (!member.product || !(member.op = member.product->op.get_if<ops::MatMul>())) return std::nullopt;
   const ValueId weights = member.product->inputs[1];
-  const Tensor* constant = graph.constant(weights);
-  if (!constant || constant->rank() != 2 || constant->count() == 0 || !graph.has_single_use(weights))
+  const TensorType& type = graph.type(weights);
+  if (!graph.has_single_use(weights) || !type.is_concrete() || type.rank() != 2 || element_count(type.dims()) == 0)
     return std::nullopt;
-  member.columns = constant->dims()[member.op->transpose_b ? 0 : 1];
+  member.columns = type.dims()[size_t(axis_of_columns(member))];
+  if (graph.constant(weights)) return member;
+  member.blocks = graph.producer(weights);
+  if (!member.blocks || !member.blocks->op.is<ops::DequantizeBlocks>() || !are_whole_blocks(graph, member))
+    return std::nullopt;
   return member;
 }
 
@@ -67,11 +86,17 @@ Tensor as_row(const Tensor& constant, int64_t columns) {
   return constant.reshaped({columns});
 }
 
+bool blocks_alike(const Graph& graph, const Member& a, const Member& b) {
+  if (!a.blocks || !b.blocks) return a.blocks == b.blocks;
+  return a.blocks->op == b.blocks->op && a.blocks->inputs.size() == b.blocks->inputs.size() &&
+         graph.type(a.blocks->inputs[0]).dtype == graph.type(b.blocks->inputs[0]).dtype;
+}
+
 bool alike(const Graph& graph, const Member& a, const Member& b) {
-  const auto at = [&](const Member& m) { return graph.constant(m.product->inputs[1]); };
+  const auto dtype = [&](const Member& m) { return graph.type(m.product->inputs[1]).dtype; };
   if (a.product->inputs[0] != b.product->inputs[0] || a.op->transpose_a != b.op->transpose_a ||
-      a.op->transpose_b != b.op->transpose_b || a.op->tf32 != b.op->tf32 || at(a)->dtype() != at(b)->dtype() ||
-      graph.type(a.result).dtype != graph.type(b.result).dtype || !a.view != !b.view)
+      a.op->transpose_b != b.op->transpose_b || a.op->tf32 != b.op->tf32 || dtype(a) != dtype(b) ||
+      !blocks_alike(graph, a, b) || graph.type(a.result).dtype != graph.type(b.result).dtype || !a.view != !b.view)
     return false;
   const Shape &sa = graph.type(a.result).shape, &sb = graph.type(b.result).shape;
   return sa.size() == sb.size() && std::equal(sa.begin(), sa.end() - 1, sb.begin());
@@ -111,16 +136,31 @@ bool merge(Graph& graph, std::vector<Member> members) {
   const Node leader = *members[0].product;
   const ops::Reshape* view = members[0].view;
   std::string name = leader.name;
-  std::vector<Tensor> weights;
   int64_t columns = 0;
   for (const Member& member : members) {
     if (&member != &members[0]) name += "+" + member.product->name;
-    weights.push_back(*graph.constant(member.product->inputs[1]));
     columns += member.columns;
   }
-  // Rows of transposed weights are columns of the product.
-  Tensor all = run_node(ops::Concat{members[0].op->transpose_b ? 0 : 1}, weights, name).at(0);
-  std::vector<ValueId> inputs{leader.inputs[0], graph.add_constant(name + ".weights", std::move(all))};
+  const auto joined = [&](const char* what, auto&& part_of) {
+    std::vector<Tensor> parts;
+    parts.reserve(members.size());
+    for (const Member& member : members) parts.push_back(*graph.constant(part_of(member)));
+    Tensor all = run_node(ops::Concat{axis_of_columns(members[0])}, parts, name).at(0);
+    return graph.add_constant(concat(name, what), std::move(all));
+  };
+  ValueId weights;
+  if (members[0].blocks) {
+    std::vector<ValueId> blocks;
+    for (size_t i = 0; i < members[0].blocks->inputs.size(); ++i)
+      blocks.push_back(joined(i == 0   ? ".integers"
+                              : i == 1 ? ".scales"
+                                       : ".zeros",
+                              [&](const Member& member) { return member.blocks->inputs[i]; }));
+    weights = graph.add_single(Op(members[0].blocks->op), std::move(blocks), name + ".weights");
+  } else {
+    weights = joined(".weights", [](const Member& member) { return member.product->inputs[1]; });
+  }
+  std::vector<ValueId> inputs{leader.inputs[0], weights};
   for (size_t e = 0; e < made.size(); ++e)
     inputs.push_back(made[e].defined() ? graph.add_constant(name + ".columns", std::move(made[e]))
                                        : first.product->inputs[2 + e]);

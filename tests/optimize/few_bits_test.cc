@@ -53,6 +53,23 @@ TEST(FewBits, APlanReadsTheIntegersForAnyNumberOfRows) {
     }
 }
 
+// What is slow for one row may be the best for many.
+TEST(FewBits, EveryKernelIsTimedForEachNumberOfRows) {
+  BuildOptions options;
+  options.threads = 1;
+  options.shapes["x"] = {{1, 40}, {96, 40}, {96, 40}};
+  const auto engine = build_engine(model({4, 32}), {}, options);
+  int64_t timed = 0;
+  for (const auto& plan : engine->plans())
+    for (const Segment& segment : plan->segments)
+      for (const PlanStep& step : segment.steps)
+        for (const Candidate& loser : step.losers) {
+          EXPECT_EQ(loser.refusal.find("too slow for this op on another batch"), std::string::npos) << loser.config;
+          timed += loser.ms >= 0;
+        }
+  EXPECT_GT(timed, 0);
+}
+
 TEST(FewBits, OtherPrecisionsHaveWeightsOfFloats) {
   BuildOptions options;
   options.measure = false;
