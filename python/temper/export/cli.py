@@ -117,8 +117,13 @@ def stamp(path, source, args):
     import onnx
     model = onnx.load(str(path), load_external_data=False)
     facts = {"temper.source": args.source, "temper.description": source.description, "temper.framework": source.framework, "temper.seed": str(args.seed)}
-    if args.lora is not None:
-        facts["temper.lora"] = args.lora
+    # What else the module was made with, for `temper versus`.
+    for name in ("weights", "lora"):
+        if getattr(args, name) is not None:
+            facts[f"temper.{name}"] = getattr(args, name)
+    for name in ("half", "past"):
+        if getattr(args, name):
+            facts[f"temper.{name}"] = "true"
     onnx.helper.set_model_props(model, {**{p.key: p.value for p in model.metadata_props}, **facts})
     onnx.save(model, str(path))
 

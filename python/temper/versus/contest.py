@@ -5,7 +5,7 @@ The job: "mode" ("turns": all loaded at a time, in turns; "alone": one after the
 "start_limit_s", "turn_limit_s", "pythons" (interpreters, tried in order), "result" (the file to write) and "contestants". Each of
 those has a "name" and an "engine": "temper" with its "command"; "trtexec" with "program", "model", "shapes", "precision", "gpu" and
 a "folder" of its own; or one of engine.ENGINES with "model", "inputs", "threads", "streams", "batch", "device", "precision",
-"source", and "output", the file for its answers.
+"source", "weights", "lora", and "output", the file for its answers.
 
 The result has for each contestant by name "ready" (what it said of itself), "start_s" and "rounds" (milliseconds by turn), or
 "failure"; and "load_by_others". Needs nothing but Python itself. Progress goes to standard output, a line each.
@@ -61,7 +61,7 @@ def start(one, job, interpreters):
     else:
         python = interpreters.having(one["engine"])
         command = [python, os.path.join(os.path.dirname(os.path.abspath(__file__)), "engine.py"), one["engine"], one["model"], one["inputs"]]
-        for word in ("threads", "streams", "batch", "device", "precision", "source"):
+        for word in ("threads", "streams", "batch", "device", "precision", "source", "weights", "lora"):
             command += [f"--{word}={one[word]}"]
         child = Child(one["name"], command, *limits)
     try:

@@ -116,23 +116,27 @@ def load_openvino(args, data):
 
 
 def source_of(args, engine, kinds):
-    """The model in its own framework: --source, or what `temper export` noted in the file. kinds: classes that this engine runs."""
-    spec = args.source
-    if not spec:
+    """The model in its own framework: --source with --weights and --lora, or what `temper export` noted in the file. kinds: classes that this
+    engine runs."""
+    notes = {}
+    if not args.source:
         try:
             import onnx
             notes = {entry.key: entry.value for entry in onnx.load(args.model, load_external_data=False).metadata_props}
-            spec = notes.get("temper.source", "")
         except ImportError:
             pass
+    spec = args.source or notes.get("temper.source", "")
     if not spec:
         raise Refusal(f"{engine} reads no ONNX: --source names the model that the file was made from, as temper export has it")
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
     from temper.export.errors import ExportError
     from temper.export.source import load
     from temper.export.spec import Options
+    past, half = (notes.get(f"temper.{name}") == "true" for name in ("past", "half"))
+    options = Options(batch=args.batch, weights=args.weights or notes.get("temper.weights"), lora=args.lora or notes.get("temper.lora"),
+                      seed=int(notes.get("temper.seed", "0")), half=half, past=past)
     try:
-        source = load(spec, Options(batch=args.batch))
+        source = load(spec, options)
     except ExportError as error:
         raise Refusal(f"{spec}: {error}") from error
     if type(source).__name__ not in kinds:
@@ -310,6 +314,8 @@ def main():
     parser.add_argument("--batch", type=int, help="samples of the inputs, where the source must know")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--source", default="", help="the model in its framework, as temper export has it")
+    parser.add_argument("--weights", default="", help="of the source, as temper export has it")
+    parser.add_argument("--lora", default="", help="of the source, as temper export has it")
     parser.add_argument("--precision", choices=["fp32", "tf32", "fp16", "bf16", "int8"], default="fp32",
                         help="int8: the model is a Q/DQ file")
     args = parser.parse_args()

@@ -33,7 +33,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct Options {
-  std::string path, trtexec = "trtexec", source, page, result_file;
+  std::string path, trtexec = "trtexec", source, weights, lora, page, result_file;
   std::vector<std::string> with, pythons, inputs;
   ModelFlags flags;
   std::vector<int64_t> batches;
@@ -294,7 +294,9 @@ class Contest {
                   {"batch", setting.batch},
                   {"device", options_.flags.device},
                   {"precision", options_.flags.precision},
-                  {"source", options_.source}});
+                  {"source", options_.source},
+                  {"weights", options_.weights},
+                  {"lora", options_.lora}});
     }
     if (setting.engine != "temper" && !alone) one["output"] = output_of(setting);
     return one;
@@ -673,6 +675,11 @@ void add_versus(Command& verb, Context& context) {
   verb.add_option("--source", options->source,
                   "the model that the ONNX file was made from, as temper export has it, for torch, tensorflow and "
                   "litert; by default what temper export noted in the file");
+  verb.add_option("--weights", options->weights,
+                  "weights of the source, as temper export has them; by default those noted")
+      .type_name("FILE|NAME");
+  verb.add_option("--lora", options->lora, "adapter that is merged into the source's weights; by default that noted")
+      .type_name("FOLDER");
   add_input_flag(verb, options->inputs, "; random numbers for the others");
   add_model_flags(verb, options->flags);
   verb.remove_option("--threads");
