@@ -70,6 +70,13 @@ class GenerateTest(Case):
         self.assertEqual([token.id for token in two], greedy([7], 6))
         self.assertEqual([token.id for token in one], greedy([3, 1], 6)[1:])
 
+    def test_one_that_is_left_in_the_middle_leaves_the_engine_usable(self):
+        for _ in range(3):
+            for token in temper.generate(self.engine, [3, 1, 4], max_tokens=10):
+                if token.id == greedy([3, 1, 4], 2)[-1]:
+                    break
+        self.assertEqual([token.id for token in temper.generate(self.engine, [3, 1, 4], max_tokens=4)], greedy([3, 1, 4], 4))
+
     def test_the_same_seed_draws_the_same_tokens(self):
         drawn = [[t.id for t in temper.generate(self.engine, [3], max_tokens=20, temperature=3.0, top_k=10, top_p=0.95, seed=seed)] for seed in (1, 1, 2)]
         self.assertEqual(drawn[0], drawn[1])

@@ -161,6 +161,37 @@ TEST(Generator, EndsWhereItIsToldToAndWhereTheCacheIsFull) {
   EXPECT_EQ(fills.why(0), "room");
 }
 
+TEST(Generator, MayBeLeftInTheMiddle) {
+  TokenReader reader(engine_of(1, 32, 4));
+  GenerateOptions options;
+  options.most = 8;
+  const std::vector<int64_t> all = greedy({3, 1, 4}, 8);
+  {
+    Generator left(reader, {{3, 1, 4}}, options);
+    EXPECT_EQ(left.next(), std::vector<int64_t>{all[0]});
+    EXPECT_EQ(left.next(), std::vector<int64_t>{all[1]});
+  }
+  // The caches hold the prompt and the first token; what comes goes on from there.
+  EXPECT_EQ(reader.length(0), 4);
+  Generator goes_on(reader, {{all[1]}}, {.most = 6});
+  EXPECT_EQ(all_of(goes_on, 1)[0], std::vector<int64_t>(all.begin() + 2, all.end()));
+  reader.reset();
+  Generator anew(reader, {{3, 1, 4}}, options);
+  EXPECT_EQ(all_of(anew, 1)[0], all);
+}
+
+TEST(Generator, IsAsItWasBehindARefusedPrompt) {
+  TokenReader reader(engine_of(1, 8, 4));
+  reader.read({{3}});
+  EXPECT_NE(error_of([&] { Generator(reader, {std::vector<int64_t>(8, 1)}, {}); }).find("8 tokens more do not fit"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] { Generator(reader, {{1, 12}}, {}); }).find("token 12 is outside of the vocabulary of 11"),
+            std::string::npos);
+  EXPECT_EQ(reader.length(0), 1);
+  Generator goes_on(reader, {{1, 4}}, {.most = 3});
+  EXPECT_EQ(all_of(goes_on, 1)[0], greedy({3, 1, 4}, 3));
+}
+
 TEST(Generator, RefusesPromptsAndSettings) {
   TokenReader reader(engine_of(1, 8, 4));
   EXPECT_NE(error_of([&] { Generator(reader, {{}}, {}); }).find("empty"), std::string::npos);

@@ -185,6 +185,39 @@ TEST(SessionState, OfACacheStaysInOnePlace) {
   EXPECT_EQ(run(1, 1), (std::vector<double>{3, 23, 2, 63}));
 }
 
+TEST(SessionState, OfWrongShapesIsRefused) {
+  const auto engine = std::make_shared<Engine>(
+      info_of("cpu"),
+      parse_graph("graph \"g\"\ninput %s: f32[1,4]\n%longer: f32[1,5] = pad(%s) before=[0,0] after=[0,1]\n"
+                  "%flat: f32[4] = reshape(%s) shape=[4]\n%whole: i32[1,4] = pointwise(%s) program=\"(1) "
+                  "1=cast.i32(0)\"\noutput \"longer\" = %longer\noutput \"flat\" = %flat\noutput \"whole\" = %whole\n"),
+      1);
+  Session session(engine);
+  for (const char* output : {"longer", "flat", "whole"}) {
+    const std::string message = message_of([&] { session.keep_state({{"s", output}}); });
+    EXPECT_NE(message.find(concat("the output '", output, "'")), std::string::npos) << message;
+    EXPECT_NE(message.find("cannot be the next run's input 's' f32[1,4]"), std::string::npos) << message;
+  }
+}
+
+// Its values are other numbers of channels, or of positions.
+TEST(SessionState, OfAnotherModelIsRefusedAndTheSessionGoesOn) {
+  Session session(cache()), twin(cache()), other(filter());
+  for (Session* one : {&session, &twin}) one->keep_state({{"kept", "all"}});
+  const auto run = [&](Session& of, int64_t length, const Tensor& given = {}) {
+    return of.run({noise({1, 1, 2}, uint32_t(length)), given, Tensor::of<int64_t>({1}, {length})})[0].to_doubles();
+  };
+  run(session, 0);
+  run(twin, 0);
+  for (const Dims& dims : {Dims{1, 4, 3}, Dims{1, 8, 2}, Dims{4, 2}}) {
+    const std::string message = message_of([&] { run(session, 1, noise(dims, 1)); });
+    EXPECT_NE(message.find(concat("input 'kept' was given the shape ", dims)), std::string::npos) << message;
+    EXPECT_NE(message.find("'kept': f32[1,4,2]"), std::string::npos) << message;
+  }
+  EXPECT_NE(message_of([&] { session.copy_states(other); }).find("of a session of another engine"), std::string::npos);
+  EXPECT_EQ(run(session, 1), run(twin, 1));
+}
+
 TEST(SessionState, OfAForkGoesOnByItself) {
   for (const auto& engine : {cache(), filter("1")}) {
     const bool caches = engine->inputs().size() == 3;
