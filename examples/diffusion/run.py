@@ -127,19 +127,25 @@ def by_temper(args, latents):
     return picture, seconds
 
 
+def scheduler_of(name, steps):
+    """diffusers' own, of the same noise levels and steps."""
+    import diffusers
+    levels = {"beta_start": 0.00085, "beta_end": 0.012, "beta_schedule": "scaled_linear", "steps_offset": 1}
+    if name == "euler":
+        scheduler = diffusers.EulerDiscreteScheduler(**levels, timestep_spacing="leading")
+    else:
+        scheduler = diffusers.DDIMScheduler(**levels, clip_sample=False, set_alpha_to_one=False)
+    scheduler.set_timesteps(steps)
+    return scheduler
+
+
 def by_torch(args, latents):
     """The same modules, and diffusers' own schedulers."""
-    import diffusers
     import models
     import torch
     encoder, predictor, decoder = (make()[0] for make in (models.text_encoder, models.noise_predictor, models.decoder))
     tokens = tokens_of(args, models.SIZES[args.size].words if args.size in models.SIZES else 0)
-    levels = {"beta_start": 0.00085, "beta_end": 0.012, "beta_schedule": "scaled_linear", "steps_offset": 1}
-    if args.scheduler == "euler":
-        scheduler = diffusers.EulerDiscreteScheduler(**levels, timestep_spacing="leading")
-    else:
-        scheduler = diffusers.DDIMScheduler(**levels, clip_sample=False, set_alpha_to_one=False)
-    scheduler.set_timesteps(args.steps)
+    scheduler = scheduler_of(args.scheduler, args.steps)
     seconds = {}
     with torch.inference_mode():
         start = time.perf_counter()

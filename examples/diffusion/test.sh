@@ -19,4 +19,22 @@ pictures = [np.asarray(Image.open(f"{sys.argv[1]}/{name}.png"), dtype=float) for
 assert all(p.shape == (128, 128, 3) and p.std() > 5 for p in pictures), [(p.shape, p.std()) for p in pictures]
 assert re.search(r"PSNR of Temper's picture to it: (inf|\d+\.\d) dB", open(f"{sys.argv[1]}/log.txt").read())
 PY
+# The steps of both schedulers beside diffusers', with a formula in the place of the network.
+PYTHONPATH="$PYTHONPATH:examples/diffusion" "$python" - <<'PY'
+import numpy as np, run, torch
+predict = lambda x, step: np.split(np.tanh(x + np.float32(step / 1000)) * np.array([0.5, 0.9], "float32")[:, None, None, None], 2)
+noise = np.random.default_rng(1).standard_normal((1, 4, 8, 8)).astype("float32")
+for name, steps in run.SCHEDULERS.items():
+    for count in (1, 7, 50):
+        scheduler, x = run.scheduler_of(name, count), torch.from_numpy(noise)
+        x = x * scheduler.init_noise_sigma
+        for step in scheduler.timesteps:
+            scaled = scheduler.scale_model_input(x, step).numpy()
+            without, with_prompt = predict(np.concatenate([scaled, scaled]), int(step))
+            x = scheduler.step(torch.from_numpy(without + 7.5 * (with_prompt - without)), step, x).prev_sample
+        got, want = steps(predict, noise, count, 7.5), x.numpy()
+        worst = np.abs(got - want).max() / np.abs(want).max()
+        assert worst < 1e-3, (name, count, worst)
+        print(f"{name}, {count} steps: within {worst:.1e} of diffusers")
+PY
 echo "the diffusion example ran from start to end"
