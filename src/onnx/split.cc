@@ -106,6 +106,7 @@ class Splitter {
   }
   bool is_random(const onnx::NodeProto& node) const {
     if (is_of(node, kRandom) || random_functions_.contains(concat(node.domain(), '/', node.op_type()))) return true;
+    if (is_of(node, {"Dropout"}) && node.input_size() > 2) return true;  // it may train
     const auto any = [&](const onnx::GraphProto& graph) {
       return std::any_of(graph.node().begin(), graph.node().end(), [&](const auto& inner) { return is_random(inner); });
     };

@@ -166,6 +166,18 @@ random (float[4] x, float[4] s) => (float[4] y)
   EXPECT_EQ(parts.first_nodes, 1);
 }
 
+TEST(SplitOnnx, DropoutOfATrainingModelIsNotComputedOnce) {
+  const SplitModel parts = split(R"(
+random (float[4] x, float[4] s) => (float[4] y)
+<float ratio = {0.5}, bool training = {1}>
+{ e = Exp(s)
+  r = Dropout(e, ratio, training)
+  z = Exp(r)
+  y = Add(x, z) })",
+                                 {"s"});
+  EXPECT_EQ(parts.between, (Names{"e"}));
+}
+
 TEST(SplitOnnx, RefusesWhereThereIsNothingToSplit) {
   const std::string model = R"(
 g (float[4] x, float[4] s) => (float[4] y)
