@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "passes/blocked_products.h"
+#include "passes/sink_resizes.h"
 
 namespace temper {
 
@@ -120,6 +121,9 @@ Pipeline device_pipeline(const FusionTaken& taken, bool by_rows) {
   PassFunction channels = [by_rows](Graph& graph, const PassOptions& options) {
     return by_rows && gather_channels(graph, options);
   };
+  PassFunction resizes = [by_rows](Graph& graph, const PassOptions& options) {
+    return !by_rows && sink_resizes(graph, options);  // measured on CPUs alone
+  };
   PassFunction recognise = [taken](Graph& graph, const PassOptions&) { return recognise_attention(graph, taken); };
   PassFunction expand = [taken](Graph& graph, const PassOptions&) { return expand_attention(graph, taken); };
   PassFunction fuse = [taken](Graph& graph, const PassOptions&) { return fuse_neighbours(graph, taken); };
@@ -132,6 +136,8 @@ Pipeline device_pipeline(const FusionTaken& taken, bool by_rows) {
               {"fold_blocks", std::move(fold)},
               {"project_recurrent", project_recurrent},
               {"expand_conv_transpose", expand_conv_transpose},
+              // While convolutions are convolutions, and before transposes move.
+              {"sink_resizes", std::move(resizes)},
               {"patches_as_products", std::move(patches)},
               // What it writes may meet reshapes and transposes.
               {"remove_no_ops", remove_no_ops, "patches_as_products"},

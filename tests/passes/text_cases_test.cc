@@ -55,7 +55,7 @@ std::vector<Case> all_cases() {
 class PassCase : public testing::TestWithParam<Case> {};
 
 // Of the pipelines whose passes need more than the graph.
-std::vector<Pipeline> bound_pipelines() {
+std::vector<Pipeline> bound_pipelines(bool by_rows) {
   // No backend takes a convolution of more than four channels, an attention of more than four heads, or a chain with
   // more than 64 channels between.
   const FusionTaken few = [](const Graph& g, const Op& op, const std::vector<ValueId>& inputs) {
@@ -66,7 +66,7 @@ std::vector<Pipeline> bound_pipelines() {
     return g.type(inputs[1]).shape[0].value() <= 64;
   };
   const auto wanted = [](const std::string& name) { return !name.ends_with("unwanted"); };
-  return {precision_pipeline({.dtype = DType::bf16}, nullptr), device_pipeline(few, true),
+  return {precision_pipeline({.dtype = DType::bf16}, nullptr), device_pipeline(few, by_rows),
           shapes_pipeline(narrow, wanted, nullptr)};
 }
 
@@ -84,7 +84,8 @@ Pipeline pipeline_of(const std::string& name) {
     return pipeline;
   }
   std::vector<Pass> all = portable;
-  for (const Pipeline& bound : bound_pipelines()) all.insert(all.end(), bound.passes.begin(), bound.passes.end());
+  for (const Pipeline& bound : bound_pipelines(name != "sink_resizes"))
+    all.insert(all.end(), bound.passes.begin(), bound.passes.end());
   const auto found = std::ranges::find_if(all, named(name));
   if (found == all.end()) return pipeline;
   pipeline.passes = {*found};
