@@ -27,7 +27,9 @@ static const Backend& find_backend(std::string_view device, int& ordinal) {
   std::string known;
   for (const Backend* backend : backends)
     known += concat(known.empty() ? "" : ", ", backend->name, backend->queue ? ":N" : "");
-  fail(ErrorKind::usage, "there is no device '", device, "'; this build has: ", known);
+  const bool several = device.find_first_of(",*") != device.npos;
+  fail(ErrorKind::usage, "there is no device '", device, "'; this build has: ", known,
+       several ? "; here one device is named: lists are for run, evaluate and study" : "");
 }
 
 const Backend& find_backend(std::string_view device) {

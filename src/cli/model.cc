@@ -98,7 +98,7 @@ void add_device_flags(Command& verb, ModelFlags& flags) {
   verb.in(kDevice)
       .add_option("--device", flags.device,
                   "device to run on: cpu, cuda:N (the N-th NVIDIA GPU), or reference (slow scalar code that defines "
-                  "the right result)")
+                  "the right result); run, evaluate and study take several, like cuda:0,1, cuda:* or cpu,cpu")
       .capture_default_str();
   add_cuda_path(verb, flags.cuda_path);
   verb.in(kDevice)
@@ -298,11 +298,13 @@ BuildOptions build_options(const ModelFlags& flags, const std::string& path, con
 std::shared_ptr<const Engine> load_or_build(const std::string& path, const ModelFlags& flags, const Context& context,
                                             const std::map<std::string, Dims>& shape_override) {
   if (is_plan(path)) {
-    auto engine = Engine::load(path, {.settings = {flags.cuda_path}});
+    const ModelFlags none;
+    // An equal GPU may run it; every other device that is not the plan's is refused below.
+    const bool names_gpu = flags.device.starts_with("cuda");
+    auto engine = Engine::load(path, {.settings = {flags.cuda_path}, .device = names_gpu ? flags.device : ""});
     if (flags.threads && flags.threads != engine->threads())
       fail(ErrorKind::usage, "the plan '", path, "' was made for ", engine->threads(),
            " threads; build it again with --threads ", flags.threads);
-    const ModelFlags none;
     const std::pair<bool, std::string> ignored[] = {
         {flags.precision != none.precision && flags.precision != engine->info().precision,
          "--precision " + flags.precision},

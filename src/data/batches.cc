@@ -83,12 +83,6 @@ std::vector<Tensor> run_batch(Session& session, const Dataset& data, const Batch
   return run_filled(session, inputs, sizes.min, batch.count);
 }
 
-void for_each_batch(Session& session, const Dataset& data, std::span<const int64_t> samples, const BatchSizes& sizes,
-                    const std::string& what, const Progress& progress, const UseOutputs& use) {
-  for_each_batch(data, samples, sizes, what, progress,
-                 [&](const Batch& batch) { use(batch, run_batch(session, data, batch, sizes)); });
-}
-
 void OutputCollector::add(const Batch& batch, const std::vector<Tensor>& outputs) {
   counts_.push_back(batch.count);
   for (size_t i = 0; i < outputs.size(); ++i) pieces_[i].push_back(outputs[i]);

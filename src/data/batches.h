@@ -70,11 +70,6 @@ void for_each_batch(const Dataset& data, std::span<const int64_t> samples, const
 // Runs a batch, filled up to the fewest samples that the engine takes; what was filled in is cut off the outputs again.
 std::vector<Tensor> run_batch(Session& session, const Dataset& data, const Batch& batch, const BatchSizes& sizes);
 
-using UseOutputs = std::function<void(const Batch& batch, const std::vector<Tensor>& outputs)>;
-// Runs every batch of these samples.
-void for_each_batch(Session& session, const Dataset& data, std::span<const int64_t> samples, const BatchSizes& sizes,
-                    const std::string& what, const Progress& progress, const UseOutputs& use);
-
 // The outputs of all batches, joined along the first axis. A single batch may give anything; with more, each output
 // must have the samples on its first axis and the same shape behind it (Error{unsupported}, naming the output,
 // otherwise). What is undefined stays so.

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/log.h"
+#include "data/pooled.h"
 #include "data/sample.h"
 
 namespace temper {
@@ -27,7 +28,8 @@ std::vector<ScoredBatch> score_batches(const EvaluationData& what, const std::sh
                                        const Progress& progress) {
   std::vector<TensorType> types;
   const std::vector<std::string> names = output_names(*tested.at(0), types);
-  std::vector<std::unique_ptr<Session>> sessions;
+  Engines pooled;                      // the first to be tested, on each device
+  std::vector<PoolSessions> sessions;  // of those to be tested, and of the reference
   std::unordered_set<uint64_t> calibrated;
   const auto check = [&](const Engine& engine) {
     bool same = engine.outputs().size() == names.size();
@@ -36,7 +38,9 @@ std::vector<ScoredBatch> score_batches(const EvaluationData& what, const std::sh
   };
   for (const auto& engine : tested) {
     check(*engine);
-    sessions.push_back(std::make_unique<Session>(engine));
+    Engines engines = engines_on(engine, what.devices, what.settings);
+    if (pooled.empty()) pooled = engines;
+    sessions.emplace_back(std::move(engines));
     calibrated.insert(engine->info().calibration_hashes.begin(), engine->info().calibration_hashes.end());
     if (engine->info().placeholder)
       log(LogLevel::warning, "calibrated on noise: these figures are meaningless for accuracy");
@@ -44,32 +48,39 @@ std::vector<ScoredBatch> score_batches(const EvaluationData& what, const std::sh
   if (reference) {
     check(*reference);
     calibrated.insert(reference->info().calibration_hashes.begin(), reference->info().calibration_hashes.end());
-    sessions.push_back(std::make_unique<Session>(reference));
+    sessions.emplace_back(engines_on(reference, what.devices, what.settings));
   }
   const int classes = classes_output(names, types, what.classes);
   const bool labelled = what.data.has_labels();
   check_classes(what, names, types, classes);
   std::vector<ScoredBatch> scored;
-  for_each_batch(what.data, what.samples, what.batch, "evaluating", progress, [&](const Batch& batch) {
+  const auto score = [&](size_t device, const Batch& batch) {
     check_no_overlap(calibrated, batch);
-    NotFinite& broken = scored.emplace_back().broken;
+    ScoredBatch one;
+    NotFinite& broken = one.broken;
     const std::vector<Tensor> wanted =
-        reference ? run_batch(*sessions.back(), what.data, batch, what.batch) : std::vector<Tensor>();
+        reference ? run_batch(sessions.back().at(device), what.data, batch, what.batch) : std::vector<Tensor>();
     for (size_t i = 0; i < batch.inputs.size(); ++i)
       broken.look(concat("the input '", tested[0]->inputs()[i].name, "'"), batch.inputs[i], batch.names);
     for (size_t i = 0; i < wanted.size(); ++i)
       broken.look(concat("the output '", names[i], "' of the reference"), wanted[i], batch.names);
     for (size_t e = 0; e < tested.size(); ++e) {
-      const std::vector<Tensor> got = run_batch(*sessions[e], what.data, batch, what.batch);
+      const std::vector<Tensor> got = run_batch(sessions[e].at(device), what.data, batch, what.batch);
       for (size_t i = 0; i < got.size(); ++i)
         broken.look(
             concat("the output '", names[i], "'", tested.size() > 1 ? concat(" in ", tested[e]->info().precision) : ""),
             got[i], batch.names);
       Evaluator evaluator(names, classes, labelled, reference != nullptr);
       evaluator.add(batch, wanted, got);
-      scored.back().evaluations.push_back(evaluator.result());
+      one.evaluations.push_back(evaluator.result());
     }
-  });
+    return one;
+  };
+  Pool pool = pool_of(pooled);
+  for_each_batch(pool, what.data, what.samples, what.batch, "evaluating", progress,
+                 [&](size_t device, const Batch& batch) -> Pool::Finish {
+                   return [&scored, one = score(device, batch)] { scored.push_back(one); };
+                 });
   return scored;
 }
 

@@ -17,6 +17,9 @@ struct EvaluationData {
   std::vector<int64_t> samples;
   BatchSizes batch;
   std::string classes;  // the output that holds them; "": the only one that can
+  // Where score_batches runs, all equal to the engines' own (engines_on); none: where the engines are.
+  std::vector<std::string> devices = {};
+  DeviceSettings settings = {};
 };
 
 // What one batch gave.
@@ -24,9 +27,10 @@ struct ScoredBatch {
   std::vector<Evaluation> evaluations;  // by tested engine
   NotFinite broken;
 };
-// Each of `tested` over the samples, beside the reference (may be null); every batch is read once. Two guards stop it,
-// as any figure would be wrong: the count of classes, and samples that one of them was calibrated on. Throws
-// Error{usage} where the outputs differ by name.
+// Each of `tested` over the samples, beside the reference (may be null); every batch is read once, and all of it is
+// done by the device that takes it. The figures do not depend on the number of devices. Two guards stop it, as any
+// figure would be wrong: the count of classes, and samples that one of them was calibrated on. Throws Error{usage}
+// where the outputs differ by name.
 std::vector<ScoredBatch> score_batches(const EvaluationData& what, const std::shared_ptr<const Engine>& reference,
                                        const std::vector<std::shared_ptr<const Engine>>& tested,
                                        const Progress& progress);

@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "evaluate/text.h"
+#include "runtime/pool.h"
 
 namespace temper {
 
@@ -47,6 +48,7 @@ EvaluatedPart evaluate_part(DataModel& model, DataModel* reference, const Evalua
                             const BatchShare& share) {
   const DataRequest& request = options.data;
   const std::optional<Metric>& metric = options.metric;
+  check_one_kind(options.devices, options.plain.device_settings);
   const Dataset data = request.open(model.inputs());
   const bool compares = metric && *metric != Metric::top1;
   if (!data.has_labels() && (!metric || !compares) && !reference)
@@ -54,7 +56,12 @@ EvaluatedPart evaluate_part(DataModel& model, DataModel* reference, const Evalua
          "' says nothing about the right answers: give a folder with one sub-folder a class, an .npz with 'labels', or "
          "a CSV with a 'label' column; or compare with FP32: --metric "
          "agreement, cosine or snr, or --reference MODEL|PLAN");
-  EvaluationData what{data, samples_of(data, request), model.choose_batch(data, options.batch), options.classes};
+  EvaluationData what{data,
+                      samples_of(data, request),
+                      model.choose_batch(data, options.batch),
+                      options.classes,
+                      options.devices,
+                      options.plain.device_settings};
   EvaluatedPart done;
   done.share = share;
   done.left_out = leave_out(data, request, what.samples, options.progress);

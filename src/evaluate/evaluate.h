@@ -13,10 +13,11 @@ namespace temper {
 
 struct EvaluateOptions {
   DataRequest data;
-  int64_t batch = 0;             // 0: see DataModel::choose_batch
-  std::string classes;           // EvaluationData's
-  std::optional<Metric> metric;  // must come out; otherwise all that the data allow
-  BuildOptions plain;            // how the front end builds FP32; device and threads follow from the engine
+  int64_t batch = 0;                 // 0: see DataModel::choose_batch
+  std::string classes;               // EvaluationData's
+  std::optional<Metric> metric;      // must come out; otherwise all that the data allow
+  BuildOptions plain;                // how the front end builds FP32; device and threads follow from the engine
+  std::vector<std::string> devices;  // that share the batches, all of one kind; none: the engine's own
   Progress progress;
 };
 

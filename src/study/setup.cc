@@ -13,6 +13,7 @@
 #include "measure/environment.h"
 #include "onnx/used_files.h"
 #include "optimize/precision.h"
+#include "runtime/pool.h"
 
 namespace temper {
 
@@ -98,6 +99,7 @@ StudySetup set_up(const StudyOptions& options) {
   if (is_plan(options.model))
     fail(ErrorKind::usage, "'", options.model, "' is a plan; a study builds its own from the ONNX model");
   const std::string& device = options.build.device;
+  check_one_kind(options.devices, options.build.device_settings);
   const Budget budget{options.max_drop.value_or(0), options.metric, std::nullopt, true};
   if (options.method != "auto") Method::parse(options.method);
   std::vector<std::string> precisions = precisions_of(options.precisions), skipped;

@@ -20,7 +20,8 @@ struct StudyOptions {
   BuildOptions build;
   std::vector<std::string> precisions;  // as asked for; fp32 is always studied
   DataRequest data;
-  std::string output;  // folder of all files
+  std::vector<std::string> devices;  // that share the evaluation, all of one kind; none: the build's own
+  std::string output;                // folder of all files
   std::optional<double> max_drop;
   std::optional<Metric> metric;
   std::string method = "auto", raise_to, classes;  // of calibration; BudgetOptions'; EvaluationData's

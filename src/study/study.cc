@@ -108,8 +108,12 @@ std::vector<std::shared_ptr<const Engine>> load_all(const Json& builds) {
 
 // The answers of every precision beside FP32; of FP32 itself only the truth.
 Json evaluate_step(const StudySetup& setup, const Json& builds) {
-  const EvaluationData what{
-      setup.data, setup.parts.evaluation, {setup.batch, setup.fixed ? setup.fixed : 1}, setup.options.classes};
+  const EvaluationData what{setup.data,
+                            setup.parts.evaluation,
+                            {setup.batch, setup.fixed ? setup.fixed : 1},
+                            setup.options.classes,
+                            setup.options.devices,
+                            setup.options.build.device_settings};
   const auto engines = load_all(builds);
   const std::vector<std::shared_ptr<const Engine>> tested(engines.begin() + (engines.size() > 1 ? 1 : 0),
                                                           engines.end());

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "backends/devices.h"
 #include "cli/data_flags.h"
 #include "cli/json_text.h"
 #include "cli/outputs.h"
@@ -23,7 +24,7 @@ struct Options {
   uint64_t seed = 0;
 };
 
-void evaluate(const Options& options, Context& context) {
+void evaluate(Options options, Context& context) {
   check_files(with_build_files({{options.model, options.reference}, {options.path, options.data.class_names}, {}},
                                options.flags));
   ProgressLine progress(context);
@@ -32,6 +33,8 @@ void evaluate(const Options& options, Context& context) {
   what.batch = options.batch;
   what.classes = options.output;
   what.plain = build_options({}, options.model, context);
+  what.plain.device_settings.library_folders = options.flags.cuda_path;
+  what.devices = take_devices(options.flags.device, {options.flags.cuda_path});
   what.progress = progress.callback();
   DataModel model = data_model(options.model, options.flags, context, progress);
   what.data =

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "backends/devices.h"
 #include "base/log.h"
 #include "base/quote.h"
 #include "base/strict_json.h"
@@ -16,6 +17,7 @@
 #include "cli/verb.h"
 #include "data/not_finite.h"
 #include "data/npy.h"
+#include "data/pooled.h"
 #include "data/sample.h"
 #include "data/topk.h"
 #include "evaluate/text.h"
@@ -77,6 +79,12 @@ struct Result {
   std::vector<std::vector<RankedClass>> top;  // by sample, or empty
   std::vector<std::string> class_names;
   int top_output = -1;
+  struct OnDevice {
+    std::string name;
+    int64_t batches;
+    std::string loss;  // why it was lost; "": it was not
+  };
+  std::vector<OnDevice> devices;  // where there are several
 };
 
 nlohmann::json json_of(const Result& result, const Dataset& data, int64_t batch) {
@@ -91,6 +99,10 @@ nlohmann::json json_of(const Result& result, const Dataset& data, int64_t batch)
     if (range.min <= range.max) entry.update({{"min", range.min}, {"max", range.max}, {"mean", range.mean}});
     if (!result.files.empty()) entry["file"] = result.files[i];
     json["outputs"].push_back(entry);
+  }
+  for (const auto& [name, batches, loss] : result.devices) {
+    json["devices"].push_back({{"device", name}, {"batches", batches}});
+    if (!loss.empty()) json["devices"].back()["lost"] = loss;
   }
   if (!result.top.empty()) json["top_output"] = result.names[size_t(result.top_output)];
   for (size_t i = 0; i < result.top.size(); ++i) {
@@ -164,8 +176,12 @@ bool gives(const std::vector<std::string>& arguments, const std::string& input) 
                      [&](const std::string& argument) { return argument.starts_with(input + "="); });
 }
 
-void run(const Options& options, Context& context) {
+void run(Options options, Context& context) {
   check_use(options, {});
+  const std::vector<std::string> devices = take_devices(options.flags.device, {options.flags.cuda_path});
+  if (devices.size() > 1 && !options.states.empty())
+    fail(ErrorKind::usage, "--state goes from each run to the next, so one device runs all of them, not ",
+         devices.size());
   DatasetOptions data_options = options.data.options(memory_limit_of(options.flags.memory_limit));
   data_options.fill_missing = true;
   data_options.seed = options.seed;
@@ -192,13 +208,24 @@ void run(const Options& options, Context& context) {
          " with a state: a smaller last batch would not go on from it");
   log(LogLevel::info, data.text(), ", in batches of ", batch.size);
 
-  Session session(model.engine(data, batch, count));
-  session.keep_state(states);
-  const EngineInfo& info = session.engine().info();
+  const auto engine = model.engine(data, batch, count);
+  const DeviceSettings settings{options.flags.cuda_path};
+  const auto make = [&](const std::string& device) {
+    ModelFlags flags = options.flags;
+    flags.device = device;
+    return device == options.flags.device
+               ? engine
+               : data_model(options.model, flags, context, progress).engine(data, batch, count);
+  };
+  const Engines engines =
+      model.model() && !devices.empty() ? engines_on(devices, settings, make) : engines_on(engine, devices, settings);
+  PoolSessions sessions(engines);
+  if (!states.empty()) sessions.at(0).keep_state(states);
+  const EngineInfo& info = engine->info();
   if (info.placeholder)
     log(LogLevel::warning, "calibrated on noise: what this plan answers is meaningless for accuracy");
   Result result;
-  for (const PortInfo& output : session.engine().outputs()) result.names.push_back(output.name);
+  for (const PortInfo& output : engine->outputs()) result.names.push_back(output.name);
   OutputCollector collector(result.names);
   NotFinite broken;
   const auto look = [&](const Batch& filled) {
@@ -208,14 +235,23 @@ void run(const Options& options, Context& context) {
   };
   if (count == 0) {  // the outputs have shapes all the same
     const Batch none = data.batch(0, 0);
-    collector.add(none, session.run(none.inputs));
+    collector.add(none, sessions.at(0).run(none.inputs));
   } else if (states.empty()) {
-    for_each_batch(session, data, samples, batch, "running", progress.callback(),
-                   [&](const Batch& filled, const std::vector<Tensor>& outputs) {
-                     look(filled);
-                     collector.add(filled, outputs);
+    Pool pool = pool_of(engines);
+    for_each_batch(pool, data, samples, batch, "running", progress.callback(),
+                   [&](size_t device, Batch filled) -> Pool::Finish {
+                     auto outputs = run_batch(sessions.at(device), data, filled, batch);
+                     return [&, filled = std::move(filled), outputs = std::move(outputs)] {
+                       look(filled);
+                       collector.add(filled, outputs);
+                     };
                    });
+    for (size_t d = 0; devices.size() > 1 && d < pool.size(); ++d) {
+      result.devices.push_back({devices[d], pool.done()[d], pool.loss(d)});
+      log(LogLevel::info, devices[d], " ran ", pool.done()[d], pool.done()[d] == 1 ? " batch" : " batches");
+    }
   } else {
+    Session& session = sessions.at(0);
     for_each_batch(data, samples, batch, "running", progress.callback(), [&](const Batch& filled) {
       look(filled);
       std::vector<Tensor> values = filled.inputs;
@@ -231,7 +267,8 @@ void run(const Options& options, Context& context) {
   result.class_names = data.class_names();
   if (count)
     result.top_output = find_classes(result.outputs, count);  // a state is no class: its value is added behind this
-  for (const State& state : session.states()) result.outputs[state.output] = session.state(state.input);
+  if (!states.empty())
+    for (const State& state : sessions.at(0).states()) result.outputs[state.output] = sessions.at(0).state(state.input);
   const bool asked = options.top > 0 || !result.class_names.empty();
   if (asked && count && result.top_output < 0)
     fail(ErrorKind::usage,

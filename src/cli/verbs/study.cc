@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "backends/devices.h"
 #include "base/log.h"
 #include "base/quote.h"
 #include "bench/table.h"
@@ -75,9 +76,10 @@ std::string command_of(const Options& options, const BuildOptions& build, const 
   return build_command(flags, options.model);
 }
 
-StudyOptions study_options(const Options& options, const Context& context, ProgressLine& progress) {
+StudyOptions study_options(Options& options, const Context& context, ProgressLine& progress) {
   StudyOptions study;
   study.model = options.model;
+  study.devices = take_devices(options.flags.device, {options.flags.cuda_path});
   study.build = build_options(options.flags, options.model, context);
   study.build.progress = progress.callback();
   study.precisions = precisions_of(options.flags.precision);
@@ -101,7 +103,7 @@ StudyOptions study_options(const Options& options, const Context& context, Progr
 }
 
 // The record.
-Json run_one(const Options& options, Context& context) {
+Json run_one(Options options, Context& context) {
   ProgressLine progress(context);
   const Study study = run_study(study_options(options, context, progress));
   clear_progress();

@@ -29,6 +29,13 @@ __attribute__((constructor)) static void fill() {
   TEMPER_FILL(tensor_map_tiled, )
   TEMPER_FILL(tensor_map_im2col, )
 #undef TEMPER_FILL
+  if (const char* at = std::getenv("SCRIPTED_LOST_AT")) temper::testing::ScriptedGpus::get().lost_at = std::atoll(at);
+}
+
+// From so many calls on GPU 0 fails in all that it is asked for.
+extern "C" __attribute__((visibility("default"))) void scripted_lose(int64_t calls) {
+  temper::testing::ScriptedGpus& gpus = temper::testing::ScriptedGpus::get();
+  gpus.lost_at = gpus.calls + calls;
 }
 
 // What no program may do and this one did, a line each.

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lists of devices and pools on a machine with two GPUs, which are emulated; one of them is lost at any call.
+#include "../../plan/helpers.h"
+#include "backends/devices.h"
+#include "base/log.h"
+#include "emulated_gpu.h"
+#include "optimize/build_engine.h"
+#include "runtime/pool.h"
+
+namespace temper {
+namespace {
+
+using Names = std::vector<std::string>;
+
+class EmulatedPool : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    before_ = std::getenv("XDG_CACHE_HOME") ? std::getenv("XDG_CACHE_HOME") : "";
+    setenv("XDG_CACHE_HOME", cache_.c_str(), 1);  // kernels of the emulator are for nobody else
+    open();
+    warnings_.clear();
+    set_log_callback([](LogLevel level, std::string_view text) {
+      if (level == LogLevel::warning) warnings_.emplace_back(text);
+    });
+  }
+  void TearDown() override {
+    set_log_callback(nullptr);
+    machines_.reset();
+    EXPECT_EQ(testing::ScriptedGpus::get().misuses, Names());
+    testing::ScriptedGpus::get().reset();
+    if (before_.empty()) unsetenv("XDG_CACHE_HOME");
+    else setenv("XDG_CACHE_HOME", before_.c_str(), 1);
+    std::filesystem::remove_all(cache_);
+  }
+  // Two GPUs as new; nothing of the old ones may be left.
+  void open() {
+    machines_.reset();
+    EXPECT_EQ(testing::ScriptedGpus::get().misuses, Names());
+    testing::ScriptedGpus::get().reset();
+    machines_ = std::make_unique<testing::ScriptedMachines>(cuda::LibrarySearch{{paths::emulator_folder()}, false});
+  }
+  static std::shared_ptr<const Engine> build(const std::string& device) {
+    BuildOptions options;
+    options.device = device;
+    options.measure = false;
+    options.threads = 1;
+    return build_engine(tiny_graph(), info_of(device), options);
+  }
+  static inline Names warnings_;
+
+ private:
+  const std::string cache_ =
+      (std::filesystem::path(::testing::TempDir()) / concat("temper_emulated_", getpid())).string();
+  std::string before_;
+  std::unique_ptr<testing::ScriptedMachines> machines_;
+};
+
+// Why a list is refused.
+std::pair<ErrorKind, std::string> refused(const std::string& list) {
+  try {
+    parse_devices(list);
+    ADD_FAILURE() << list;
+  } catch (const Error& error) { return {error.kind(), error.what()}; }
+  return {ErrorKind::check_failed, ""};
+}
+
+TEST_F(EmulatedPool, ListsOfDevices) {
+  EXPECT_EQ(parse_devices("cuda:*"), (Names{"cuda:0", "cuda:1"}));
+  EXPECT_EQ(parse_devices("cuda:*,cpu"), (Names{"cuda:0", "cuda:1", "cpu"}));
+  EXPECT_EQ(parse_devices("cuda:1,0"), (Names{"cuda:1", "cuda:0"}));
+  EXPECT_EQ(parse_devices("cuda,1"), (Names{"cuda:0", "cuda:1"}));
+  EXPECT_EQ(parse_devices("cpu,cuda:1"), (Names{"cpu", "cuda:1"}));
+  EXPECT_EQ(parse_devices("cpu,cpu"), (Names{"cpu", "cpu"}));
+  EXPECT_EQ(parse_devices("cuda"), Names{"cuda"}) << "one device is called as it was given";
+  for (const char* list : {"cuda:0,0", "cuda,cuda:0", "cuda:*,1", "cuda:1,cuda:1", "cuda:*,cuda:*"}) {
+    const auto [kind, message] = refused(list);
+    EXPECT_EQ(kind, ErrorKind::usage) << list;
+    EXPECT_NE(message.find("twice"), std::string::npos) << message;
+  }
+  for (const char* list : {"", ",", "cpu,", "cuda:0,,1", "0,1", "cpu,1", "gpu:*", "cpu:*", "cuda:x", "cuda:-1,0", "*"})
+    EXPECT_EQ(refused(list).first, ErrorKind::usage) << list;
+}
+
+TEST_F(EmulatedPool, APlanOfOneGpuRunsOnAllEqualOnesAndOnNoOtherDevice) {
+  const auto engine = build("cuda:0");
+  const Engines engines = engines_on(engine, parse_devices("cuda:*"));
+  ASSERT_EQ(engines.size(), 2u);
+  EXPECT_EQ(engines[0], engine);
+  EXPECT_EQ(engines[1]->info().device, "cuda:1");
+  const Tensor input = noise({2, 4}, 1);
+  EXPECT_TRUE(Session(engines[0]).run({input})[0].same_bits(Session(engines[1]).run({input})[0]));
+  try {
+    engines_on(engine, {"cuda:0", "cpu"});
+    FAIL();
+  } catch (const Error& error) { EXPECT_EQ(error.kind(), ErrorKind::usage); }
+  try {
+    engines_on(engine, {"cuda:0", "cuda:2"});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("cuda:2"), std::string::npos) << error.what();
+  }
+}
+
+TEST_F(EmulatedPool, AGpuLostAtAnyCallLosesNoAnswer) {
+  const auto bytes = file_bytes(*build("cuda:0"));
+  constexpr int64_t kCount = 8;
+  std::vector<Tensor> inputs, want;
+  {
+    const auto engine = std::make_shared<const Engine>(read_plan(bytes.raw(), nullptr));
+    Session session(engine);
+    for (uint32_t i = 0; i < kCount; ++i) {
+      inputs.push_back(noise({2, 4}, i));
+      want.push_back(session.run({inputs.back()})[0]);
+    }
+  }
+  auto& gpus = testing::ScriptedGpus::get();
+  int lost = 0;
+  for (int64_t n = 1; n < 400; n += 1 + n / 8) {
+    open();
+    warnings_.clear();
+    const auto engine = std::make_shared<const Engine>(read_plan(bytes.raw(), nullptr));
+    const Engines engines = engines_on(engine, {"cuda:0", "cuda:1"});
+    Pool pool = pool_of(engines);
+    PoolSessions sessions(engines);
+    std::vector<Tensor> got;
+    gpus.lost_at = gpus.calls + n;  // of both; GPU 0 notices it at its next call
+    pool.run(kCount, [&](size_t device, int64_t piece) -> Pool::Finish {
+      auto outputs = sessions.at(device).run({inputs[size_t(piece)]});
+      return [&, outputs] { got.push_back(outputs[0]); };
+    });
+    ASSERT_EQ(got.size(), size_t(kCount)) << n;
+    for (size_t i = 0; i < kCount; ++i) EXPECT_TRUE(got[i].same_bits(want[i])) << n << ", " << i;
+    EXPECT_EQ(pool.done()[0] + pool.done()[1], kCount);
+    ASSERT_EQ(warnings_.size(), pool.loss(0).empty() ? 0u : 1u) << n;
+    for (const std::string& warning : warnings_)
+      EXPECT_TRUE(warning.starts_with("cuda:0 is lost, and its work goes")) << warning;
+    lost += !pool.loss(0).empty();
+  }
+  EXPECT_GT(lost, 0);
+}
+
+}  // namespace
+}  // namespace temper
