@@ -39,16 +39,34 @@ bool is_residual_first(const Problem& problem, const AbsorbedEpilogue& epilogue)
          problem.inputs[size_t(epilogue.binary_inputs[0]) + 2].type == problem.outputs[0].type;
 }
 
+// With the kind known, so that each has a loop of its own.
+template <int w, Activation::Kind kind>
+inline void activate_all_by(Activation activation, float* y, int64_t n) {
+  using Vector = typename VectorOf<w>::Type;
+  activation.kind = kind;
+  int64_t i = 0;
+  for (; i + w <= n; i += w) {
+    Vector value;
+    load(y + i, value);
+    activate<w>(activation, value);
+    store(value, y + i);
+  }
+  if (i == n) return;
+  Vector edge = {};
+  std::memcpy(&edge, y + i, size_t(n - i) * sizeof(float));
+  activate<w>(activation, edge);
+  std::memcpy(y + i, &edge, size_t(n - i) * sizeof(float));
+}
 template <int w>
 inline void activate_all(const Activation& activation, float* y, int64_t n) {
-  using Vector = typename VectorOf<w>::Type;
-  int64_t i = 0;
-  for (; i + w <= n; i += w) activate<w>(activation, *reinterpret_cast<Vector*>(y + i));
-  if (i == n) return;
-  float edge[w] = {};
-  std::memcpy(edge, y + i, size_t(n - i) * sizeof(float));
-  activate<w>(activation, *reinterpret_cast<Vector*>(edge));
-  std::memcpy(y + i, edge, size_t(n - i) * sizeof(float));
+  using Kind = Activation::Kind;
+  switch (activation.kind) {
+    case Kind::none: return;
+    case Kind::relu: return activate_all_by<w, Kind::relu>(activation, y, n);
+    case Kind::clip: return activate_all_by<w, Kind::clip>(activation, y, n);
+    case Kind::hard_swish: return activate_all_by<w, Kind::hard_swish>(activation, y, n);
+    case Kind::swish: return activate_all_by<w, Kind::swish>(activation, y, n);
+  }
 }
 
 }  // namespace

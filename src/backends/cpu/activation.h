@@ -2,6 +2,7 @@
 // Activations that Temper's own convolutions of f32 apply while a sum is in a register or in L1.
 #pragma once
 #include "backends/cpu/onednn.h"
+#include "backends/cpu/vectors.h"
 #include "backends/cpu/vmath.h"
 
 namespace temper {
@@ -23,14 +24,7 @@ ActivatedEpilogue activated_epilogue(const Problem& problem, Layout layout, bool
 // Activates n floats, after adding `residual` unless that is null.
 void activate_row(const Activation& activation, const float* residual, float* y, int64_t n);
 
-// Floats that may lie anywhere. As an argument of a template it would lose that, so functions are given its width.
-template <int64_t w>
-struct VectorOf {
-  typedef float Type __attribute__((vector_size(w * sizeof(float)), may_alias, aligned(4)));
-};
-
-// Of a vector of floats; inside vectorised(). Vectors go by reference: as arguments they have another ABI on each
-// instruction set. A NaN compares as false and stays.
+// Of a vector of floats; inside vectorised(). A NaN compares as false and stays.
 
 // All but swish, a few instructions each.
 template <int64_t w>

@@ -13,6 +13,7 @@
 #include "backends/cpu/isa.h"
 #include "backends/cpu/lanes.h"
 #include "backends/cpu/transpose_tiles.h"
+#include "backends/cpu/vectors.h"
 #include "backends/cpu/vmath.h"
 #include "base/checked.h"
 #include "base/threads.h"
@@ -28,15 +29,9 @@ constexpr int64_t kFewQueries = 7;   // up to so many go row by row
 constexpr int64_t kRowPadding = 24;  // a multiple of the rows of all tiles
 constexpr float kNone = -std::numeric_limits<float>::infinity();
 
-// Of the width of an instruction set's registers: a wider one would go through memory.
-template <int W>
-struct VectorOf {
-  typedef float Type __attribute__((vector_size(W * sizeof(float)), may_alias));
-};
-
 // c[m][n] = c[m][n] * factor[n] + sum over d of a[m * a_row + d * a_step] * b[d][n] for m < M, and N vectors of W
-// elements n; c counts as 0 where there is no factor. b, c and factor are as wide as that. The sums are an array for
-// each vector, not one of arrays: so compilers keep them in registers.
+// elements n, W being the width of a register; c counts as 0 where there is no factor. b, c and factor are as wide as
+// that. The sums are an array for each vector, not one of arrays: so compilers keep them in registers.
 template <int W, int M, int N>
 inline void multiply_tile(const float* a, int64_t a_row, int64_t a_step, const float* b, float* c, const float* factor,
                           int64_t depth) {

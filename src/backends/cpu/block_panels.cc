@@ -8,26 +8,11 @@
 #include <cstring>
 
 #include "backends/cpu/isa.h"
+#include "backends/cpu/vectors.h"
 
 namespace temper {
 
 namespace {
-
-// Of the width of an instruction set's registers.
-template <int w>
-struct VectorsOf {
-  typedef float Float __attribute__((vector_size(w * sizeof(float))));
-  typedef int32_t Int __attribute__((vector_size(w * sizeof(int32_t))));
-};
-// At any address.
-template <class Vector>
-inline void load(const void* from, Vector& to) {
-  __builtin_memcpy(&to, from, sizeof to);
-}
-template <class Vector>
-inline void store(const Vector& from, void* to) {
-  __builtin_memcpy(to, &from, sizeof from);
-}
 
 // One block of a panel, from its scales on.
 struct Block {
@@ -40,8 +25,8 @@ struct Block {
 // points.
 template <int w, int v, int bits, bool zeros, class F>
 inline void each_step(const Block& block, int64_t column, F&& f) {
-  using Float = typename VectorsOf<w>::Float;
-  using Int = typename VectorsOf<w>::Int;
+  using Float = typename VectorOf<w>::Type;
+  using Int = typename VectorOf<w, int32_t>::Type;
   const std::byte* at = block.at + block.width * int64_t(sizeof(float));
   Float zero[v];
   if constexpr (zeros) {
@@ -76,7 +61,7 @@ inline void each_step(const Block& block, int64_t column, F&& f) {
 // sums += scale * (a * integers) of m rows and v vectors of columns.
 template <int w, int m, int v, int bits, bool zeros>
 inline void multiply_tile(const Block& block, int64_t column, const float* a, int64_t a_row, float* sums) {
-  using Float = typename VectorsOf<w>::Float;
+  using Float = typename VectorOf<w>::Type;
   // One row alone would wait for each of its sums: it has two of each.
   constexpr int kSets = m == 1 ? 2 : 1;
   Float sum[kSets * m * v] = {};
@@ -121,7 +106,7 @@ inline void multiply_rows(const Block& block, const float* a, int64_t a_row, int
 
 template <int w, int bits, bool zeros>
 inline void unpack(const Block& block, float* to) {
-  using Float = typename VectorsOf<w>::Float;
+  using Float = typename VectorOf<w>::Type;
   for (int64_t column = 0; column < block.width; column += w) {
     Float scale;
     load(block.at + column * 4, scale);

@@ -52,17 +52,18 @@ inline void tile(const float* x, const Axis& width, int64_t first, int64_t from,
   const int64_t left = first * stride - width.begin;
   Vector sum[kTile];
 #pragma GCC unroll 8
-  for (int64_t t = 0; t < kTile; ++t) sum[t] = *reinterpret_cast<const Vector*>(bias);
+  for (int64_t t = 0; t < kTile; ++t) load(bias, sum[t]);
   const float* row = x + left * place.pixel_in;
   const float* weights = filter + from * taps * place.tap;
   for (int64_t k = from; k < to; ++k, row += place.row_in, weights += taps * place.tap) {
     Vector tap[taps];
 #pragma GCC unroll 8
-    for (int i = 0; i < taps; ++i) tap[i] = *reinterpret_cast<const Vector*>(weights + i * place.tap);
+    for (int i = 0; i < taps; ++i) load(weights + i * place.tap, tap[i]);
 #pragma GCC unroll 32
     for (int64_t c = 0; c < columns; ++c) {
       if (!inside && uint64_t(left + c) >= uint64_t(width.in)) continue;
-      const Vector pixel = *reinterpret_cast<const Vector*>(row + c * place.pixel_in);
+      Vector pixel;
+      load(row + c * place.pixel_in, pixel);
 #pragma GCC unroll 8
       for (int64_t t = 0; t < kTile; ++t)
         if (c - t * stride >= 0 && c - t * stride < taps) sum[t] += pixel * tap[c - t * stride];
@@ -73,10 +74,16 @@ inline void tile(const float* x, const Axis& width, int64_t first, int64_t from,
   for (int64_t t = 0; t < kTile; ++t) activate_quickly<w>(activation, sum[t]);
 #pragma GCC unroll 8
   for (int64_t t = 0; t < kTile; ++t)
-    if (t < count) *reinterpret_cast<Vector*>(y + (first + t) * place.pixel_out) = sum[t];
+    if (t < count) store(sum[t], y + (first + t) * place.pixel_out);
   if (activation.kind != Activation::Kind::swish) return;
 #pragma GCC unroll 1
-  for (int64_t t = 0; t < count; ++t) swish<w>(*reinterpret_cast<Vector*>(y + (first + t) * place.pixel_out));
+  for (int64_t t = 0; t < count; ++t) {
+    float* const pixel = y + (first + t) * place.pixel_out;
+    Vector value;
+    load(pixel, value);
+    swish<w>(value);
+    store(value, pixel);
+  }
 }
 
 // Rows [begin, end) of the output for w channels.

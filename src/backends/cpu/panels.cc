@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "backends/cpu/isa.h"
+#include "backends/cpu/vectors.h"
 
 namespace temper {
 
@@ -15,11 +16,6 @@ namespace {
 
 constexpr int64_t kSliceBytes = 320 << 10;  // of the left matrix that are to stay in L2
 constexpr int64_t kLeastSlice = 256;        // steps of k: below, the sums go to memory too often
-
-template <int w>
-struct VectorOf {
-  typedef float Type __attribute__((vector_size(w * sizeof(float)), may_alias, aligned(4)));
-};
 
 struct Tile {
   const float* a;
@@ -40,13 +36,12 @@ inline void multiply(const Tile& tile) {
 #pragma GCC unroll 8
   for (int r = 0; r < m; ++r)
 #pragma GCC unroll 4
-    for (int c = 0; c < v; ++c)
-      sum[r * v + c] = *reinterpret_cast<const Vector*>(tile.start + r * tile.start_row + c * w);
+    for (int c = 0; c < v; ++c) load(tile.start + r * tile.start_row + c * w, sum[r * v + c]);
   const float *a = tile.a, *weights = tile.weights;
   for (int64_t k = 0; k < tile.depth; ++k, weights += tile.step) {
     Vector column[v];
 #pragma GCC unroll 4
-    for (int c = 0; c < v; ++c) column[c] = *reinterpret_cast<const Vector*>(weights + c * w);
+    for (int c = 0; c < v; ++c) load(weights + c * w, column[c]);
 #pragma GCC unroll 8
     for (int r = 0; r < m; ++r)
 #pragma GCC unroll 4
@@ -55,7 +50,7 @@ inline void multiply(const Tile& tile) {
 #pragma GCC unroll 8
   for (int r = 0; r < m; ++r)
 #pragma GCC unroll 4
-    for (int c = 0; c < v; ++c) *reinterpret_cast<Vector*>(tile.y + r * tile.y_row + c * w) = sum[r * v + c];
+    for (int c = 0; c < v; ++c) store(sum[r * v + c], tile.y + r * tile.y_row + c * w);
 }
 
 template <int w, int m>

@@ -10,6 +10,7 @@
 #include "backends/cpu/box_copy.h"
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/isa.h"
+#include "backends/cpu/vectors.h"
 #include "base/threads.h"
 #include "graph/ops/pool.h"
 #include "graph/ops/window.h"
@@ -60,15 +61,10 @@ inline H larger(H best, H value) {
   else return winner;
 }
 // Vectors by name: a loop over so few elements the compiler would unroll to scalars before it vectorises.
-template <int64_t w, class E>
-struct Named {
-  typedef E type __attribute__((vector_size(sizeof(E) * w)));
-};
-typedef Named<16, uint32_t>::type Words16;
-typedef Named<16, uint16_t>::type Halves16;
-typedef Named<8, uint32_t>::type Words8;
-typedef Named<8, uint16_t>::type Halves8;
-// Vectors are passed by reference: as arguments they have another ABI on each instruction set.
+typedef VectorOf<16, uint32_t>::Type Words16;
+typedef VectorOf<16, uint16_t>::Type Halves16;
+typedef VectorOf<8, uint32_t>::Type Words8;
+typedef VectorOf<8, uint16_t>::Type Halves8;
 inline void convert(const Halves16& from, Words16& to) { to = __builtin_convertvector(from, Words16); }
 inline void convert(const Halves8& from, Words8& to) { to = __builtin_convertvector(from, Words8); }
 inline void convert(const Words16& from, Halves16& to) { to = __builtin_convertvector(from, Halves16); }
@@ -76,9 +72,9 @@ inline void convert(const Words8& from, Halves8& to) { to = __builtin_convertvec
 
 template <int64_t w>
 struct Vector {
-  using Floats = typename Named<w, float>::type;
-  using Words = typename Named<w, uint32_t>::type;
-  using Halves = typename Named<w, uint16_t>::type;
+  using Floats = typename VectorOf<w>::Type;
+  using Words = typename VectorOf<w, uint32_t>::Type;
+  using Halves = typename VectorOf<w, uint16_t>::Type;
   Floats lanes;
 
   void load(const float* from) { std::memcpy(&lanes, from, sizeof lanes); }
@@ -106,7 +102,7 @@ template <int64_t w, class T>
 inline void largest_of(const T* pixel, const int64_t* starts, int64_t count, int64_t step, int64_t taps, bool first,
                        T* result) {
   using Floats = typename Vector<w>::Floats;
-  using Bits = typename Named<w, int32_t>::type;
+  using Bits = typename VectorOf<w, int32_t>::Type;
   constexpr int32_t infinity = 0x7f800000, quiet_nan = 0x7fc00000;
   Vector<w> best, value;
   Bits unordered = {};  // negative where a NaN was

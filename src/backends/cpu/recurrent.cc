@@ -10,6 +10,7 @@
 
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/isa.h"
+#include "backends/cpu/vectors.h"
 #include "backends/cpu/vmath.h"
 #include "base/checked.h"
 #include "base/threads.h"
@@ -26,11 +27,6 @@ constexpr int64_t kWorthThreads = 1 << 16;  // products of a step that are worth
 
 enum Input : size_t { kX, kW, kR, kB, kLengths, kH0, kC0, kPeepholes };
 
-template <int W>
-struct VectorOf {
-  typedef float Type __attribute__((vector_size(W * sizeof(float)), may_alias, aligned(4)));
-};
-
 // sums[m][v * W ...] = sum over k of h[m * h_row + k] * weights[k * step + v * W ...], for M rows and V vectors of W.
 template <int W, int M, int V>
 inline void multiply_panel(const float* h, int64_t h_row, int64_t depth, const float* weights, int64_t step,
@@ -40,7 +36,8 @@ inline void multiply_panel(const float* h, int64_t h_row, int64_t depth, const f
   for (int64_t k = 0; k < depth; ++k, weights += step) {
 #pragma GCC unroll 8
     for (int v = 0; v < V; ++v) {
-      const Vector w = *reinterpret_cast<const Vector*>(weights + v * W);
+      Vector w;
+      load(weights + v * W, w);
 #pragma GCC unroll 8
       for (int m = 0; m < M; ++m) sum[v * M + m] += h[m * h_row + k] * w;
     }
@@ -48,7 +45,7 @@ inline void multiply_panel(const float* h, int64_t h_row, int64_t depth, const f
 #pragma GCC unroll 8
   for (int v = 0; v < V; ++v)
 #pragma GCC unroll 8
-    for (int m = 0; m < M; ++m) *reinterpret_cast<Vector*>(sums + m * sums_row + v * W) = sum[v * M + m];
+    for (int m = 0; m < M; ++m) store(sum[v * M + m], sums + m * sums_row + v * W);
 }
 
 // `rows` rows, M at a time, all of the panel's G * kUnits columns, V vectors of W at a time.
