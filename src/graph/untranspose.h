@@ -12,6 +12,7 @@ namespace temper {
 // Some axes, sorted.
 inline std::vector<int64_t> untransposed_axes(const std::vector<int64_t>& axes, std::span<const int64_t> perm) {
   std::vector<int64_t> result;
+  result.reserve(axes.size());
   for (int64_t axis : axes) result.push_back(perm[size_t(axis)]);
   std::sort(result.begin(), result.end());
   return result;

@@ -13,10 +13,12 @@
 #include "graph/operations.h"
 #include "graph/ops/concat.h"
 #include "graph/ops/conv.h"
+#include "graph/ops/conv_transpose.h"
 #include "graph/ops/pad.h"
 #include "graph/ops/pool.h"
 #include "graph/ops/reduce.h"
 #include "graph/ops/reshape.h"
+#include "graph/ops/resize.h"
 #include "graph/ops/slice.h"
 #include "graph/ops/softmax.h"
 #include "graph/ops/topk.h"
@@ -91,6 +93,19 @@ struct OneInput final : BatchedNode {
   const Shape& out() const override { return all; }
 };
 
+// The same with weights.
+struct Filtered final : BatchedNode {
+  explicit Filtered(bool weights_are_batched) : both(weights_are_batched) {}
+  bool both;
+  Shape all{2, 3, 4, 4};
+  size_t inputs() const override { return 2; }
+  size_t outputs() const override { return 1; }
+  bool has(size_t input) const override { return input < 2; }
+  bool is_batched(size_t input) const override { return input == 0 || both; }
+  const Shape& shape(size_t) const override { return all; }
+  const Shape& out() const override { return all; }
+};
+
 TEST(AllOps, RunOnTheWholeBatchUnlessTheySayThatASliceMayBeComputed) {
   const OneInput node;
   EXPECT_TRUE(sliceable(ops::Softmax{.axis = 1}, node));
@@ -106,6 +121,13 @@ TEST(AllOps, RunOnTheWholeBatchUnlessTheySayThatASliceMayBeComputed) {
   EXPECT_EQ(fields_text(slice), "starts=[0,1,0,0] sizes=[1,2,4,4] steps=[1,1,1,1]");
   EXPECT_FALSE(sliceable(ops::Slice{.starts = {1, 0, 0, 0}, .sizes = {1, 3, 4, 4}, .steps = {1, 1, 1, 1}}, node));
   EXPECT_FALSE(sliceable(ops::Slice{.starts = {1, 0, 0, 0}, .sizes = {2, 3, 4, 4}, .steps = {-1, 1, 1, 1}}, node));
+  Op resize = ops::Resize{.sizes = {2, 3, 8, 8}, .scales = {1, 1, 2, 2}};
+  EXPECT_TRUE(sliceable(resize, node));
+  take_slice(resize, 1);
+  EXPECT_EQ(resize.get<ops::Resize>().sizes, (Shape{1, 3, 8, 8}));
+  EXPECT_FALSE(sliceable(ops::Resize{.sizes = {2, 3, 8, 8}, .scales = {1.2, 1, 2, 2}}, node)) << "along the batch, too";
+  EXPECT_TRUE(sliceable(ops::ConvTranspose{}, Filtered(false)));
+  EXPECT_FALSE(sliceable(ops::ConvTranspose{}, Filtered(true))) << "the weights carry the batch";
   Op softmax = ops::Softmax{.axis = 1};
   take_slice(softmax, 1);
   EXPECT_EQ(softmax, Op(ops::Softmax{.axis = 1}));

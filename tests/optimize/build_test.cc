@@ -9,16 +9,19 @@
 
 #include "graph/ops/concat.h"
 #include "graph/ops/conv.h"
+#include "graph/ops/conv_transpose.h"
 #include "graph/ops/gather.h"
 #include "graph/ops/matmul.h"
 #include "graph/ops/pointwise.h"
 #include "graph/ops/pool.h"
 #include "graph/ops/reduce.h"
 #include "graph/ops/reshape.h"
+#include "graph/ops/resize.h"
 #include "optimize/build_engine.h"
 #include "optimize/segments.h"
 #include "plan/execute_host.h"
 #include "plan/planner.h"
+#include "runtime/independent.h"
 
 namespace temper {
 namespace {
@@ -153,8 +156,31 @@ TEST(Build, KernelsAreTimedWithIndicesThatEveryTableHas) {
   }
 }
 
-TEST(Build, EveryWayToSliceTheBatchGivesTheSameAnswer) {
-  const Graph graph = small_network(4, 9);
+// What a decoder does: back to the picture's size by a transposed convolution, and twice that by linear interpolation.
+Graph small_decoder(const Dim& batch) {
+  Graph graph;
+  ops::ConvTranspose up;
+  up.strides = {2, 2};
+  up.dilations = {1, 1};
+  up.pads = {0, 0, 0, 0};
+  up.output_padding = {0, 0};
+  up.epilogue = Program::parse("(2) 2=add.f32(0,1) 3=relu.f32(2)");
+  const ValueId x = graph.add_input("x", {DType::f32, {batch, 3, 9, 9}});
+  const ValueId a = graph.add_single(
+      up, {x, graph.add_constant("w1", filled({3, 8, 2, 2}, 1)), graph.add_constant("b1", filled({8, 1, 1}, 2))}, "up");
+  ops::Resize resize;
+  resize.kind = ops::ResizeKind::linear;
+  resize.sizes = {batch, 8, 36, 36};
+  resize.scales = {1, 1, 2, 2};
+  const ValueId b = graph.add_single(resize, {a}, "resize");
+  ops::Conv conv;
+  conv.strides = conv.dilations = {1, 1};
+  conv.pads = {1, 1, 1, 1};
+  graph.add_output("y", graph.add_single(conv, {b, graph.add_constant("w2", filled({4, 8, 3, 3}, 3))}, "conv"));
+  return graph;
+}
+
+void expect_every_way_to_slice_gives_the_same_answer(const Graph& graph) {
   const Tensor x = filled({4, 3, 9, 9}, 7);
   const auto wanted = run_reference(graph, {x});
   const Backend& backend = find_backend("cpu");
@@ -182,6 +208,22 @@ TEST(Build, EveryWayToSliceTheBatchGivesTheSameAnswer) {
         executor.run({&in, 1}, out);
         expect_close(outputs, wanted);
       }
+}
+
+TEST(Build, EveryWayToSliceTheBatchGivesTheSameAnswer) {
+  expect_every_way_to_slice_gives_the_same_answer(small_network(4, 9));
+}
+
+TEST(Build, SamplesOfADecoderAreIndependent) {
+  BuildOptions options = fixed({4, 3, 9, 9}, false);
+  options.shapes["x"] = {{1, 3, 9, 9}, {4, 3, 9, 9}, {4, 3, 9, 9}};
+  EXPECT_TRUE(samples_are_independent(*build_engine(small_decoder(Dim::symbol("n")), {}, options)));
+}
+
+TEST(Build, DecodersRunInSlicesOfTheBatchWithTheSameAnswer) {
+  const Graph graph = small_decoder(4);
+  for (const char sliceable : analyze_batch(graph).node_sliceable) EXPECT_TRUE(sliceable);
+  expect_every_way_to_slice_gives_the_same_answer(graph);
 }
 
 TEST(Build, Bf16KeepsTheAnswerInSlicesTooAndIsRefusedByNameWhereTheCpuHasNotTheInstructions) {

@@ -3,6 +3,7 @@
 // conv: output size (in - 1) * stride + dilation * (kernel - 1) + 1 + output_padding - pads. The epilogue follows as in
 // conv.
 #pragma once
+#include "graph/batched_node.h"
 #include "graph/fields.h"
 #include "graph/infer.h"
 #include "graph/op_kind.h"
@@ -29,6 +30,9 @@ struct ConvTranspose {
   bool operator==(const ConvTranspose&) const = default;
   std::vector<TensorType> infer(const InferContext& context) const;
   std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;
+  bool sliceable(const BatchedNode& node) const {
+    return node.is_batched(0) && !node.is_batched(1) && node.broadcasts(2);
+  }
   Operations operations(std::span<const TensorType> inputs, std::span<const TensorType> outputs) const;
   double reference_cost(std::span<const TensorType> inputs, std::span<const TensorType> outputs) const;
 };

@@ -2,6 +2,7 @@
 // resize(x) to `sizes`: one-dimensional interpolation along each axis in turn, with the formulas of ONNX's Resize. With
 // more inputs (roi, scales, sizes: as in ONNX's Resize, absent where not given) the result's size is data.
 #pragma once
+#include "graph/batched_node.h"
 #include "graph/fields.h"
 #include "graph/flow.h"
 #include "graph/infer.h"
@@ -79,6 +80,11 @@ struct Resize {
   std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;
   bool is_identity_along(size_t axis, int64_t in, int64_t out) const;
   ResizeTable table(size_t axis, int64_t in, int64_t out) const;
+  // Where the batch stays as it is; with more inputs the result's size is data.
+  bool sliceable(const BatchedNode& node) const {
+    return node.inputs() == 1 && is_identity_along(0, node.shape(0)[0].value(), node.out()[0].value());
+  }
+  void take_slice(int64_t samples) { sizes[0] = samples; }
   NarrowForm narrow_form(const NarrowNode& node) const;
   Flow flow(size_t input) const;
   bool is_no_op(const TensorType& x, size_t inputs) const;
