@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <limits>
 
+#include "base/cast_value.h"
 #include "base/parse.h"
 
 namespace temper {
@@ -311,17 +312,6 @@ W unary_int(Scalar op, W x) {
     case Scalar::bit_not: return W(~U(x));
     default: return x;
   }
-}
-
-template <class To, class W>
-To cast_value(W x) {
-  if constexpr (std::is_same_v<To, bool>) return x != 0;
-  else if constexpr (std::is_floating_point_v<W> && std::is_integral_v<To>) {
-    if (std::isnan(x)) return 0;
-    if (x <= W(std::numeric_limits<To>::min())) return std::numeric_limits<To>::min();
-    if (x >= W(std::numeric_limits<To>::max())) return std::numeric_limits<To>::max();
-    return static_cast<To>(x);
-  } else return static_cast<To>(x);
 }
 
 // One step over whole tensors: the reference is written for clarity, the CPU backend for speed.

@@ -12,6 +12,7 @@
 #include "backends/cpu/isa.h"
 #include "backends/cpu/lanes.h"
 #include "backends/cpu/vmath.h"
+#include "base/cast_value.h"
 #include "base/checked.h"
 #include "base/threads.h"
 
@@ -105,8 +106,8 @@ A finish(ReduceKind kind, A value, int64_t n) {
     case ReduceKind::mean:
       if constexpr (std::is_floating_point_v<A>) return value / A(n);
       else return n ? value / A(n) : value;
-    case ReduceKind::l2: return A(std::sqrt(double(value)));
-    case ReduceKind::log_sum: return A(std::log(double(value)));
+    case ReduceKind::l2: return cast_value<A>(std::sqrt(double(value)));
+    case ReduceKind::log_sum: return cast_value<A>(std::log(double(value)));
     default: return value;
   }
 }
@@ -305,7 +306,7 @@ class ReduceKernel final : public Kernel {
         if (std::isinf(peak)) sum = 1;
         else for_each_run(offset + k, 0, [&](int64_t at) { sum += sum_of_exp(x + at, n, peak); });
         const A result = peak + std::log(sum);
-        if constexpr (std::is_integral_v<T>) out[first + k] = narrow<T>(static_cast<Wide<T>>(result));
+        if constexpr (std::is_integral_v<T>) out[first + k] = narrow<T>(cast_value<Wide<T>>(result));
         else out[first + k] = static_cast<T>(result);
       }
     });

@@ -6,6 +6,7 @@
 #include <limits>
 #include <numeric>
 
+#include "base/cast_value.h"
 #include "graph/untranspose.h"
 
 namespace temper::ops {
@@ -132,22 +133,22 @@ std::vector<Tensor> Reduce::reference(std::span<const Tensor> inputs, std::span<
         case ReduceKind::l1: each([&](W v) { r = add(r, v < 0 ? mul(v, W(-1)) : v); }); break;
         case ReduceKind::l2:
           each([&](W v) { r = add(r, mul(v, v)); });
-          r = W(std::sqrt(double(r)));
+          r = cast_value<W>(std::sqrt(double(r)));
           break;
         case ReduceKind::log_sum:
           each([&](W v) { r = add(r, v); });
-          r = W(std::log(double(r)));
+          r = cast_value<W>(std::log(double(r)));
           break;
         case ReduceKind::sum_square: each([&](W v) { r = add(r, mul(v, v)); }); break;
         case ReduceKind::log_sum_exp: {
           double peak = -std::numeric_limits<double>::infinity(), sum = 0;
           each([&](W v) { peak = std::max(peak, double(v)); });
           if (std::isinf(peak)) {
-            r = W(peak);
+            r = cast_value<W>(peak);
             break;
           }
           each([&](W v) { sum += std::exp(double(v) - peak); });
-          r = W(peak + std::log(sum));
+          r = cast_value<W>(peak + std::log(sum));
           break;
         }
       }

@@ -43,6 +43,15 @@ TEST(ImportReduce, ProductsAndSumsOfIntegersWrap) {
             (std::vector<int64_t>{std::numeric_limits<int64_t>::lowest()}));
 }
 
+// The logarithm of nothing is minus infinity and that of a negative sum NaN: integers have neither.
+TEST(ImportReduce, LogarithmsThatNoIntegerIsSaturate) {
+  const std::vector<int64_t> lowest{std::numeric_limits<int64_t>::lowest()};
+  const Tensor nothing(DType::i64, {1, 0}), negative = Tensor::of<int64_t>({2}, {-3, 1});
+  EXPECT_EQ(run_node({"ReduceLogSumExp", 18, {nothing}})[0].to_ints(), lowest);
+  EXPECT_EQ(run_node({"ReduceLogSum", 18, {nothing}})[0].to_ints(), lowest);
+  EXPECT_EQ(run_node({"ReduceLogSum", 18, {negative}})[0].to_ints(), std::vector<int64_t>{0});
+}
+
 TEST(ImportHardmax, OnlyTheFirstMaximumIsOne) {
   EXPECT_EQ(run_node({"Hardmax", 13, {Tensor::of<float>({1, 3}, {2, 5, 5})}})[0].to_doubles(), (Values{0, 1, 0}));
 }
