@@ -55,6 +55,7 @@ Observer::Observer(const Graph& graph, const BuildOptions& options) {
   for (ValueId id : observed_values(seen_.graph)) {
     const Value& value = seen_.graph.value(id);
     seen_.order.push_back(value.name);
+    seen_.values[value.name].channels.resize(size_t(observed_channels(seen_.graph, id)));
     const auto& inputs = seen_.graph.inputs();
     const bool is_input = std::find(inputs.begin(), inputs.end(), id) != inputs.end();
     if (!is_input && !seen_.graph.is_output(id)) all.add_output(value.name, id);
@@ -79,7 +80,6 @@ Observer::Observer(const Graph& graph, const BuildOptions& options) {
   BuildOptions quick = options;
   quick.shapes = info.shapes;
   runner_ = std::make_unique<Runner>(trial_engine(std::move(all), quick));
-  for (const std::string& name : seen_.order) seen_.values[name];
 }
 Observer::~Observer() = default;
 Observer::Observer(Observer&&) noexcept = default;

@@ -5,11 +5,13 @@
 #include <span>
 
 #include "base/hash.h"
+#include "data/dataset.h"
 #include "graph/product.h"
 #include "onnx/write.h"
 #include "optimize/noise_run.h"
 #include "optimize/pictures_in.h"
 #include "passes/pipeline.h"
+#include "passes/smooth_channels.h"
 #include "quantize/overflow.h"
 
 namespace temper {
@@ -118,20 +120,38 @@ std::shared_ptr<const Ranges> ranges_of(const BuildOptions& options) {
 
 namespace {
 
+std::map<std::string, SeenChannels> seen_channels(const Ranges& ranges) {
+  std::map<std::string, SeenChannels> seen;
+  for (const auto& [name, range] : ranges.values)
+    if (!range.channels.empty() && range.is_usable())
+      seen[name] = {range.channels, range.histogram.mean_square(), double(range.scale)};
+  return seen;
+}
+
 // The quantize pipeline, by ranges that came from `file`. What is returned has the graph as placed. `lowered_next`:
-// what is kept in 16 bits is left to the precision pipeline.
+// what is kept in 16 bits is left to the precision pipeline. `told`, where it is not null, gets what was smoothed.
 Placement quantize(Graph& graph, const Ranges& ranges, const std::string& file, const PlacementOptions& options,
-                   bool lowered_next, const PassOptions& passes) {
+                   bool lowered_next, const PassOptions& passes, std::vector<SmoothedValue>* told) {
   std::set<std::string> bf16;
   for (const auto& [name, dtype] : options.keep_nodes)
     if (dtype == DType::bf16 && !lowered_next) bf16.insert(name);
   Placement placement;
+  Ranges own = ranges;  // of what is smoothed, too
+  const auto smooth = [&](Graph& to_smooth, const PassOptions&) {
+    std::set<std::string> kept;
+    for (const auto& [name, dtype] : options.keep_nodes) kept.insert(name);
+    const std::vector<SmoothedValue> smoothed = smooth_channels(to_smooth, seen_channels(ranges), kept);
+    for (const SmoothedValue& value : smoothed)
+      own.values[value.smoothed] = {-value.largest, value.largest, scale_of(value.largest), "minmax", 0, {}, {}};
+    if (told) *told = smoothed;
+    return !smoothed.empty();
+  };
   const auto place = [&](Graph& to_place, const PassOptions&) {
-    placement = with_context([&] { return file; }, [&] { return place_quantization(to_place, ranges, options); });
+    placement = with_context([&] { return file; }, [&] { return place_quantization(to_place, own, options); });
     to_place = placement.graph;
     return std::ranges::any_of(placement.nodes, [](const PlacedNode& node) { return node.integer; });
   };
-  run_passes(graph, passes, quantize_pipeline(place, std::move(bf16)));
+  run_passes(graph, passes, quantize_pipeline(smooth, place, std::move(bf16)));
   return placement;
 }
 
@@ -177,8 +197,15 @@ void quantize(Graph& graph, const Ranges& ranges, bool lowered_next, EngineInfo&
   if (ranges.placeholder)
     info.notes.push_back("calibrated on noise: what this plan answers is meaningless for accuracy");
   note_if_disabled("place_quantization", info, options);
+  std::vector<SmoothedValue> smoothed;
   const Placement placement =
-      quantize(graph, ranges, name_of_ranges(options), options.placement, lowered_next, options.passes);
+      quantize(graph, ranges, name_of_ranges(options), options.placement, lowered_next, options.passes, &smoothed);
+  if (!smoothed.empty()) {
+    std::vector<std::string> names;
+    names.reserve(smoothed.size());
+    for (const SmoothedValue& value : smoothed) names.push_back(value.value);
+    info.notes.push_back(concat("values whose channels were evened out for int8 (smooth_channels): ", first_of(names)));
+  }
   info.notes.insert(info.notes.end(), placement.warnings.begin(), placement.warnings.end());
   info.products = placement.products;
   info.lowered_products = placement.integer_products;
@@ -257,10 +284,14 @@ PrecisionTarget target_of(const Graph& graph, const PrecisionParts& parts, const
 
 }  // namespace
 
+Placement placement_of(Graph graph, const Ranges& ranges, const PlacementOptions& options, const PassOptions& passes) {
+  return quantize(graph, ranges, "the ranges", options, false, passes, nullptr);
+}
+
 Graph in_precision(Graph graph, const std::string& precision, const Ranges& ranges, const PlacementOptions& placement,
                    const std::string& device, const PassOptions& passes) {
   const PrecisionParts parts = parts_of(precision).value();
-  if (parts.int8) quantize(graph, ranges, "the ranges", placement, parts.half.has_value(), passes);
+  if (parts.int8) quantize(graph, ranges, "the ranges", placement, parts.half.has_value(), passes, nullptr);
   if (parts.half || parts.tf32) {
     PrecisionTarget target{.tf32 = true};
     if (parts.half) target = target_of(graph, parts, ranges, placement.keep_nodes, device);

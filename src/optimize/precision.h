@@ -45,6 +45,10 @@ bool computes_bf16(const std::string& device);
 Graph in_precision(Graph graph, const std::string& precision, const Ranges& ranges, const PlacementOptions& placement,
                    const std::string& device, const PassOptions& passes);
 
+// The quantize and dequantize nodes that int8 puts into an optimised f32 graph, before anything is folded: what a Q/DQ
+// model holds.
+Placement placement_of(Graph graph, const Ranges& ranges, const PlacementOptions& options, const PassOptions& passes);
+
 // Of an optimised f32 graph, the convolutions and products that are in int8 by the options, each with the names of the
 // values that it reads quantized.
 std::map<std::string, std::vector<std::string>> int8_layers(const Graph& graph, const BuildOptions& options);

@@ -72,9 +72,15 @@ bool take(Lowering lowering, Graph& graph, LoweringReport* report) {
 
 }  // namespace
 
-Pipeline quantize_pipeline(PassFunction place, std::set<std::string> bf16) {
-  Pipeline pipeline{
-      2, "quantize", {{"fold_blocks", fold_all_blocks}, {"place_quantization", std::move(place), "", true}}};
+Pipeline quantize_pipeline(PassFunction smooth, PassFunction place, std::set<std::string> bf16) {
+  Pipeline pipeline{2,
+                    "quantize",
+                    {{"fold_blocks", fold_all_blocks},
+                     {"smooth_channels", std::move(smooth)},
+                     // Into what computes the value, which is what gets a quantize node next.
+                     {"fuse_pointwise", fuse_pointwise, "smooth_channels"},
+                     {"fuse_epilogues", fuse_epilogues, "smooth_channels"},
+                     {"place_quantization", std::move(place), "", true}}};
   const auto& fold = portable_pipeline().passes;
   pipeline.passes.insert(pipeline.passes.end(), fold.begin(), fold.end());
   PassFunction lower = [bf16 = std::move(bf16)](Graph& graph, const PassOptions&) {
@@ -187,7 +193,7 @@ Pipeline shapes_pipeline(FusionTaken taken, std::function<bool(const std::string
 
 std::vector<std::string_view> pass_names() {
   std::vector<std::string_view> names;
-  for (const Pipeline& pipeline : {portable_pipeline(), quantize_pipeline({}, {}), precision_pipeline({}, nullptr),
+  for (const Pipeline& pipeline : {portable_pipeline(), quantize_pipeline({}, {}, {}), precision_pipeline({}, nullptr),
                                    device_pipeline({}), shapes_pipeline({}, {}, nullptr)})
     for (const Pass& pass : pipeline.passes)
       if (std::ranges::find(names, pass.name) == names.end()) names.push_back(pass.name);

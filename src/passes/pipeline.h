@@ -19,7 +19,8 @@ namespace temper {
 
 // int8. `place` puts quantize and dequantize nodes into an optimised f32 graph (quantize/placement.h), which the
 // portable passes fold; then the f32 products that `bf16` names are lowered to bf16.
-Pipeline quantize_pipeline(PassFunction place, std::set<std::string> bf16);
+// `smooth` does the same of the inputs of products before (passes/smooth_channels.h).
+Pipeline quantize_pipeline(PassFunction smooth, PassFunction place, std::set<std::string> bf16);
 
 // An optimised f32 graph to `dtype` (bf16, f16), or to products in TF32.
 struct PrecisionTarget {

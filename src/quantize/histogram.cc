@@ -17,6 +17,13 @@ double Histogram::bin_width() const { return std::ldexp(1.0, exponent); }
 
 uint64_t Histogram::total() const { return std::accumulate(counts.begin(), counts.end(), zeros); }
 
+double Histogram::mean_square() const {
+  double sum = 0;
+  for (size_t i = 0; i < counts.size(); ++i) sum += double(counts[i]) * (double(i) + 0.5) * (double(i) + 0.5);
+  const uint64_t all = total();
+  return all ? sum / double(all) * bin_width() * bin_width() : 0;
+}
+
 int Histogram::used() const {
   int last = int(counts.size());
   while (last > 0 && counts[size_t(last - 1)] == 0) --last;

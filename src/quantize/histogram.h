@@ -21,6 +21,7 @@ struct Histogram {
 
   double bin_width() const;
   uint64_t total() const;
+  double mean_square() const;               // of the values, each taken for the middle of its bin; 0 for none
   int used() const;                         // bins up to the last one that holds anything
   void add(std::span<const float> values);  // finite ones; anything else is a programmer's error
   void merge(const Histogram& other);

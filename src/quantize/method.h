@@ -20,7 +20,8 @@ struct Method {
 // The observation of one tensor. All values are finite.
 struct Observed {
   float min = 0, max = 0;
-  Histogram histogram;  // of the same values; empty where only min and max are known
+  Histogram histogram;          // of the same values; empty where only min and max are known
+  std::vector<float> channels;  // the largest |x| of each entry of the last axis, where they are observed apart
   float amax() const { return std::max(std::max(-min, max), 0.0f); }
 };
 

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "graph/ops/matmul.h"
+
 namespace temper {
 
 std::vector<ValueId> observed_values(const Graph& graph) {
@@ -13,6 +15,19 @@ std::vector<ValueId> observed_values(const Graph& graph) {
     if (value.type.dtype == DType::f32 && !value.constant) ids.push_back({i});
   }
   return ids;
+}
+
+int64_t observed_channels(const Graph& graph, ValueId id) {
+  const Shape& shape = graph.type(id).shape;
+  if (shape.size() < 2 || !shape.back().is_constant()) return 0;
+  for (NodeId user : graph.value(id).users) {
+    const Node& node = graph.node(user);
+    const auto* product = node.op.get_if<ops::MatMul>();
+    if (!product || product->transpose_a || node.inputs[0] != id) continue;
+    if (const Tensor* weights = graph.constant(node.inputs[1]); weights && weights->rank() == 2)
+      return shape.back().value();
+  }
+  return 0;
 }
 
 void observe(Observed& observed, const Tensor& tensor, const std::string& name, std::span<const std::string> samples) {
@@ -39,6 +54,9 @@ void observe(Observed& observed, const Tensor& tensor, const std::string& name, 
   observed.min = least + 0.0f;  // not -0: which zero comes first must not matter when parts are joined
   observed.max = largest + 0.0f;
   observed.histogram.add(values);
+  std::vector<float>& channels = observed.channels;
+  for (size_t row = 0; !channels.empty() && row < values.size(); row += channels.size())
+    for (size_t c = 0; c < channels.size(); ++c) channels[c] = std::max(channels[c], std::fabs(values[row + c]));
 }
 
 }  // namespace temper

@@ -51,6 +51,24 @@ struct FloatWithBits {
   }
 };
 
+// Many floats that are not below 0: their bits, 8 digits each, in one text.
+struct JoinedBits {
+  void write(strict::Json& out, const std::vector<float>& values) const {
+    std::string text;
+    for (float value : values) text += float_bits(value);
+    out = text;
+  }
+  void read(const JsonInput& in, std::vector<float>& values) const {
+    const std::string& text = in.text();
+    if (text.size() % 8 != 0) in.refuse(text.size(), " digits are no list of floats of 8 digits each");
+    values.resize(text.size() / 8);
+    for (size_t i = 0; i < values.size(); ++i)
+      if (!parse_float_bits(std::string_view(text).substr(8 * i, 8), values[i]) || !std::isfinite(values[i]) ||
+          std::signbit(values[i]))
+        in.refuse("'", text.substr(8 * i, 8), "' is not the bits of a finite float that is not below 0");
+  }
+};
+
 }  // namespace
 
 template <class V, Is<Histogram> T>
@@ -93,6 +111,8 @@ static void json_fields(V& v, T& range) {
   v.field("method", range.method);
   v.field("clipped_share", range.clipped_share);
   v.field("histogram", range.histogram, StoredHistogram());
+  if constexpr (V::kReads) v.may_lack("channels", range.channels, JoinedBits());
+  else if (!range.channels.empty()) v.field("channels", range.channels, JoinedBits());
   if constexpr (V::kReads) {
     if (!(range.min <= range.max)) v.refuse("min", "the least value ", range.min, " is above the largest ", range.max);
     if (range.clipped_share < 0 || range.clipped_share > 1)
@@ -141,7 +161,8 @@ TensorRange make_range(const std::string& name, const Method& method, const Obse
                               "the data is what the model expects"));
   if (std::string clipped = clipping_text(name, method, observed, amax); !clipped.empty())
     warnings.push_back(std::move(clipped));
-  return {observed.min, observed.max, scale_of(amax), method.text(), clipped_share(observed, amax), observed.histogram};
+  return {observed.min,       observed.max,     scale_of(amax), method.text(), clipped_share(observed, amax),
+          observed.histogram, observed.channels};
 }
 
 Ranges merge(const std::vector<Ranges>& parts, bool of_one_list) {
@@ -152,7 +173,7 @@ Ranges merge(const std::vector<Ranges>& parts, bool of_one_list) {
   Ranges joined = a;
   joined.notes.clear();
   std::map<std::string, Observed> seen;
-  for (const auto& [name, range] : a.values) seen[name] = {range.min, range.max, range.histogram};
+  for (const auto& [name, range] : a.values) seen[name] = {range.min, range.max, range.histogram, range.channels};
   for (size_t i = 1; i < parts.size(); ++i) {
     const Ranges& b = parts[i];
     if (a.model_sha256 != b.model_sha256)
@@ -187,6 +208,11 @@ Ranges merge(const std::vector<Ranges>& parts, bool of_one_list) {
       sum.min = std::min(sum.min, other->second.min);
       sum.max = std::max(sum.max, other->second.max);
       sum.histogram.merge(other->second.histogram);
+      if (sum.channels.size() != other->second.channels.size())
+        refuse("the tensor '", name, "' has ", sum.channels.size(), " channels in one and ",
+               other->second.channels.size(), " in the other");
+      for (size_t c = 0; c < sum.channels.size(); ++c)
+        sum.channels[c] = std::max(sum.channels[c], other->second.channels[c]);
     }
   }
   // In the graph's order, as one run makes them.

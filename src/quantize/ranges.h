@@ -17,8 +17,9 @@ struct TensorRange {
   float scale = 0;     // amax / 127 of the range chosen (symmetric s8). Kept bit for bit: it may be any float that a
                        // TensorRT cache holds, so ask is_usable()
   std::string method;  // "entropy", ...; "cache" where it was read from one
-  double clipped_share = 0;  // of the values, those beyond 127 * scale
-  Histogram histogram;       // empty where it was read from a cache
+  double clipped_share = 0;     // of the values, those beyond 127 * scale
+  Histogram histogram;          // empty where it was read from a cache
+  std::vector<float> channels;  // Observed::channels
   bool operator==(const TensorRange&) const = default;
 
   bool is_usable() const;  // the scale is a positive normal number

@@ -56,6 +56,7 @@ TEST(Ranges, AFileReadsBackAsItWasWritten) {
   for (const auto& [name, range] : ranges.values) ranges.order.insert(ranges.order.begin(), name);
   ranges.order.erase(std::remove(ranges.order.begin(), ranges.order.end() - 1, "x"), ranges.order.end() - 1);
   ranges.cache_header = "TRT-8501-EntropyCalibration2";
+  ranges.values["x"].channels = {0, 1e-42f, 0.1f, std::numeric_limits<float>::max()};
   const std::string path = test_folder() + "r.json";
   save_ranges(path, ranges);
   const Ranges read = load_ranges(path);
@@ -83,6 +84,30 @@ TEST(Ranges, TwoHalvesJoinToTheRangesOfTheWhole) {
     EXPECT_TRUE(merge({a, b}) == expected) << method;
     EXPECT_TRUE(merge({b, a}) == expected) << method;
     EXPECT_FALSE(a.values.at("x") == expected.values.at("x")) << method;
+  }
+}
+
+TEST(Ranges, ChannelsJoinToTheirMaxima) {
+  Ranges a = ranges_of({1, 2}, {1}), b = ranges_of({3, 4}, {2});
+  a.values["x"].channels = {1, 5, 0};
+  b.values["x"].channels = {2, 4, 0};
+  EXPECT_EQ(merge({a, b}).values.at("x").channels, (std::vector<float>{2, 5, 0}));
+  EXPECT_EQ(merge({b, a}).values.at("x").channels, (std::vector<float>{2, 5, 0}));
+  b.values["x"].channels.clear();  // of an older version
+  EXPECT_CONTAINS(error_of(ErrorKind::usage, [&] { merge({a, b}); }), "has 3 channels in one and 0 in the other");
+}
+
+TEST(Ranges, ChannelsAreFiniteFloatsThatAreNotBelowZero) {
+  Ranges ranges = ranges_of({1, 2}, {1});
+  ranges.values["x"].channels = {1, 2};
+  const std::string good = to_json(ranges);
+  EXPECT_CONTAINS(good, "\"3f80000040000000\"");
+  EXPECT_TRUE(ranges_from_json(good) == ranges);
+  for (const char* bad : {"3f8000004000000", "3f800000bf800000", "3f8000007f800000", "3f8000007fc00000",
+                          "3f80000080000000", "3f800000-0000000"}) {
+    std::string text = good;
+    text.replace(text.find("3f80000040000000"), 16, bad);
+    error_of(ErrorKind::bad_file, [&] { ranges_from_json(text); });
   }
 }
 

@@ -20,6 +20,7 @@
 #include "data/carried.h"
 #include "evaluate/text.h"
 #include "onnx/write.h"
+#include "optimize/precision.h"
 #include "quantize/cache.h"
 #include "quantize/weights.h"
 
@@ -134,7 +135,7 @@ void print_ranges(const Ranges& ranges, const std::string& path, const Context& 
 // The Q/DQ model that these ranges give, as a file's bytes. What the model leaves open stays open, but for --shapes.
 std::string qdq_of(const Options& options, const ImportedModel& model, const Ranges& ranges, const Context& context) {
   const BuildOptions build = build_options(options.flags, options.model, context);
-  Placement placed = place_quantization(optimised(model, build), ranges, build.placement);
+  Placement placed = placement_of(optimised(model, build), ranges, build.placement, build.passes);
   for (const std::string& warning : placed.warnings) log(LogLevel::warning, warning);
   log(LogLevel::info, placed.integer_products, " of ", placed.products,
       " convolutions and products are quantized: ", options.flags.qdq);
