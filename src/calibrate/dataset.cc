@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "data/sample.h"
+#include "data/tokens.h"
 #include "graph/random.h"
 #include "quantize/observe.h"
 
@@ -91,6 +92,7 @@ void fit_batches(const Graph& graph, const Dataset& data, const Parts& parts, Ca
 
 Ranges calibrate_on(const ImportedModel& model, const Dataset& data, const std::vector<int64_t>& samples,
                     const DatasetCalibration& settings, BuildOptions options, std::vector<MethodTrial>* trials) {
+  check_vocabulary(model.graph, data, samples);
   const bool automatic = settings.method == "auto";
   Parts parts = automatic ? hold_out(samples, settings.seed) : Parts{samples, {}};
   const auto held = int64_t(parts.held_out.size());

@@ -15,6 +15,7 @@
 #include "data/dataset.h"
 #include "data/npy.h"
 #include "data/npz.h"
+#include "data/tokens.h"
 #include "graph/random.h"
 #include "onnx/tensor_proto.h"
 
@@ -103,6 +104,7 @@ class DatasetOpener {
       data_.columns_.back().random = true;  // until a file covers it
     }
     data_.class_names_ = options.class_names;
+    text_ = text_inputs(inputs);
   }
 
   // Reads `path` into the columns `which`.
@@ -117,10 +119,11 @@ class DatasetOpener {
     else if (extension == ".npy") add_npy(which);
     else if (extension == ".pb") add_pb(which);
     else if (extension == ".csv") add_csv(which);
+    else if (extension == ".txt") add_token_lines(which);
     else if (has_image_extension(path)) named([&] { add_picture(single(which, "a picture")); });
     else
       fail(ErrorKind::usage, "'", path, "' is not a kind of data that is read: a folder of pictures, one picture (",
-           std::string_view(kImageExtensions), "), .npy, .npz, .csv or .pb");
+           std::string_view(kImageExtensions), "), .npy, .npz, .csv, .pb, or .txt of token ids");
   }
 
   // The columns of all inputs.
@@ -137,6 +140,7 @@ class DatasetOpener {
   }
 
   Dataset finish() {
+    settle_text();
     for (const auto& column : data_.columns_)
       if (column.random && !column.spec.whole) {
         if (!options_.fill_missing)
@@ -195,9 +199,55 @@ class DatasetOpener {
     data_.labels_ = std::move(labels);
   }
 
+  // Token ids are data for all inputs that follow from them.
+  std::optional<size_t> token_input(const std::vector<size_t>& which) const {
+    if (text_.tokens < 0 || std::ranges::find(which, size_t(text_.tokens)) == which.end()) return std::nullopt;
+    return size_t(text_.tokens);
+  }
+
+  void add_token_lines(const std::vector<size_t>& which) {
+    named([&] {
+      const auto index = token_input(which);
+      if (!index)
+        fail(ErrorKind::usage,
+             "a text file holds token ids, and no input of the model takes them ([batch, positions] of integers, named "
+             "input_ids). It takes: ",
+             list_inputs(inputs_));
+      const std::vector<std::vector<int64_t>> samples = parse_token_lines(read_file(path_));
+      for (const auto& sample : samples) lengths_.push_back(int64_t(sample.size()));
+      const TensorType& type = inputs_[*index].type;
+      add_array(*index, padded_tokens(samples, type.shape[1].is_constant() ? type.shape[1].value() : 0, 0, type.dtype));
+      data_.text_ = concat(samples.size(), samples.size() == 1 ? " sample" : " samples", " of up to ",
+                           *std::ranges::max_element(lengths_), " tokens");
+    });
+  }
+
   void add_npy(const std::vector<size_t>& which) {
     Tensor array = read_npy(path_);
-    named([&] { add_array(single(which, "an .npy file"), std::move(array)); });
+    named([&] {
+      const auto tokens = which.size() > 1 && is_int(array.dtype()) ? token_input(which) : std::nullopt;
+      add_array(tokens ? *tokens : single(which, "an .npy file"), std::move(array));
+    });
+  }
+
+  // Of a model of text: what is not given and follows from the token ids.
+  void settle_text() {
+    if (text_.tokens < 0) return;
+    const Tensor& tokens = data_.columns_[size_t(text_.tokens)].array;
+    if (!tokens.defined() || tokens.rank() != 2) return;
+    const int64_t samples = tokens.dims()[0], length = tokens.dims()[1];
+    const auto derive = [&](int place, auto&& make) {
+      if (place < 0) return;
+      Column& column = data_.columns_[size_t(place)];
+      if (!column.random) return;
+      column.random = false;
+      column.array = make(column.spec.type.dtype);
+    };
+    derive(text_.mask, [&](DType dtype) {
+      return mask_of(lengths_.empty() ? std::vector<int64_t>(size_t(samples), length) : lengths_, length, dtype);
+    });
+    derive(text_.positions, [&](DType dtype) { return positions_of(samples, length, dtype); });
+    derive(text_.types, [&](DType dtype) { return Tensor(dtype, {samples, length}); });
   }
 
   void add_npz(const std::vector<size_t>& which) {
@@ -234,13 +284,18 @@ class DatasetOpener {
         add_array(index, std::move(found->second));
         arrays.erase(found);
         ++used;
-      } else if (!options_.fill_missing) {
+      } else if (!options_.fill_missing && !follows_from_tokens(index)) {
         fail(ErrorKind::usage, "no array for input '", inputs_[index].name, "'; it holds: ", names,
              ". The model takes: ", list_inputs(inputs_));
       }
     if (used == 0)
       fail(ErrorKind::usage, "no array is named after an input; it holds: ", names,
            ". The model takes: ", list_inputs(inputs_));
+  }
+
+  bool follows_from_tokens(size_t index) const {
+    const auto place = int(index);
+    return text_.tokens >= 0 && (place == text_.mask || place == text_.positions || place == text_.types);
   }
 
   void add_pb(const std::vector<size_t>& which) {
@@ -406,7 +461,9 @@ class DatasetOpener {
 
   const std::vector<InputSpec>& inputs_;
   const DatasetOptions& options_;
-  std::string path_;  // of the data being added
+  TextInputs text_;
+  std::vector<int64_t> lengths_;  // of samples of token ids; empty: not told
+  std::string path_;              // of the data being added
   Dataset data_;
 };
 

@@ -71,14 +71,14 @@ TEST(Dataset, ClassFoldersTakeTheirNumbersFromTheListOfNames) {
 TEST(Dataset, FoldersThatAreNoDataAreRefused) {
   const std::string folder = test_folder();
   run_python(folder, pictures(1, "mixed") + pictures(1, "mixed/class") + pictures(1, "deep/a/b") +
-                         "os.makedirs('empty')\nos.makedirs('classes/a')\nopen('text.txt', 'w').write('x')\n");
+                         "os.makedirs('empty')\nos.makedirs('classes/a')\nopen('text.md', 'w').write('x')\n");
   EXPECT_CONTAINS(error_of(ErrorKind::usage, [&] { open_dataset(folder + "mixed", kRgb); }),
                   "both pictures and sub-folders with pictures");
   EXPECT_CONTAINS(error_of(ErrorKind::usage, [&] { open_dataset(folder + "deep", kRgb); }), "inside a class folder");
   EXPECT_CONTAINS(error_of(ErrorKind::bad_file, [&] { open_dataset(folder + "empty", kRgb); }), "empty folder");
   EXPECT_CONTAINS(error_of(ErrorKind::bad_file, [&] { open_dataset(folder + "classes", kRgb); }), "empty folder");
   EXPECT_CONTAINS(error_of(ErrorKind::bad_file, [&] { open_dataset(folder + "none", kRgb); }), "does not exist");
-  EXPECT_CONTAINS(error_of(ErrorKind::usage, [&] { open_dataset(folder + "text.txt", kRgb); }), "not a kind of data");
+  EXPECT_CONTAINS(error_of(ErrorKind::usage, [&] { open_dataset(folder + "text.md", kRgb); }), "not a kind of data");
   EXPECT_CONTAINS(error_of(ErrorKind::usage, [&] { open_dataset(folder + "mixed/class", kTwo); }),
                   "a f32[batch,2], b i64[batch]");
 }

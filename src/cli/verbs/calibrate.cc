@@ -373,9 +373,10 @@ void add_verb(Command& verb, Context& context, bool quantizes) {
   verb.add_option("model", options->model, quantizes ? "the ONNX model to quantize" : "the ONNX model to calibrate");
   // The options about observing samples, and those about samples in files.
   std::vector<Option> observing, of_data;
-  of_data.push_back(
-      verb.add_option("--data", options->data,
-                      "samples to calibrate on: a folder of pictures, .npy, .npz or CSV; labels are not needed"));
+  of_data.push_back(verb.add_option(
+      "--data", options->data,
+      "samples to calibrate on: a folder of pictures, .npy, .npz, CSV, or .txt of token ids, a sample a "
+      "line; labels are not needed"));
   observing.push_back(
       verb.add_option(
               "--method", options->method,

@@ -58,9 +58,10 @@ void add_evaluate(Command& verb, Context& context) {
   auto options = std::make_shared<Options>();
   verb.add_option("model", options->model, "an ONNX model, which is built first, or a plan").required();
   add_model_flags(verb, options->flags);
-  verb.add_option("--data", options->path,
-                  "samples to evaluate on: a folder of pictures (labelled if each class has a sub-folder), .npz "
-                  "(labelled by 'labels'), CSV (labelled by a 'label' column) or .npy")
+  verb.add_option(
+          "--data", options->path,
+          "samples to evaluate on: a folder of pictures (labelled if each class has a sub-folder), .npz "
+          "(labelled by 'labels'), CSV (labelled by a 'label' column), .npy, or .txt of token ids, a sample a line")
       .required();
   verb.add_option("--metric", options->metric,
                   "metric that must be reported: top1 (needs labels), or agreement, cosine or snr (against FP32); by "
