@@ -40,13 +40,14 @@ class PoolRun {
       for (std::thread& thread : threads) thread.join();
     };
     try {
-      for (size_t d = 0; d < devices_.size(); ++d)
-        if (losses_[d].empty()) threads.emplace_back([this, d] { serve(d); });
+      try {
+        for (size_t d = 0; d < devices_.size(); ++d)
+          if (losses_[d].empty()) threads.emplace_back([this, d] { serve(d); });
+      } catch (const std::system_error& error) {
+        fail(ErrorKind::machine, "only ", threads.size(), " of ", alive_,
+             " threads could be started: ", std::string_view(error.what()));
+      }
       for (int64_t piece = 0; piece < count; ++piece) result_of(piece)();
-    } catch (const std::system_error& error) {
-      join();
-      fail(ErrorKind::machine, "only ", threads.size(), " of ", alive_,
-           " threads could be started: ", std::string_view(error.what()));
     } catch (...) {
       join();
       throw;

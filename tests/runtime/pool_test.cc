@@ -9,6 +9,7 @@
 #include <mutex>
 #include <numeric>
 #include <set>
+#include <system_error>
 #include <thread>
 
 #include "../plan/helpers.h"
@@ -220,11 +221,11 @@ TEST_F(PoolOfScripts, WhatTheUserOfResultsThrowsPassesThrough) {
   const auto run = [&] {
     pool.run(100, [&](size_t, int64_t) -> Pool::Finish {
       return [&] {
-        if (++used == 4) throw std::runtime_error("enough");
+        if (++used == 4) throw std::system_error(std::make_error_code(std::errc::no_space_on_device));  // as a file's
       };
     });
   };
-  EXPECT_THROW(run(), std::runtime_error);
+  EXPECT_THROW(run(), std::system_error);
   EXPECT_EQ(used, 4);
 }
 
