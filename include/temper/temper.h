@@ -172,6 +172,7 @@ struct BuildOptions {
   bool measure = true;     // false: each step takes the first kernel that can compute it, and none is timed
   std::string preprocess;  // how pictures become the input, as --preprocess says it; "": as ranges or model have it
   bool input_pictures = false;  // the plan takes u8 [batch, height, width, channels]; see temper_build_options
+  int64_t node_limit = 0, depth_limit = 0, loop_limit = 0;  // as temper_build_options has them
 };
 
 struct LoadOptions {
@@ -330,6 +331,9 @@ class Engine {
     plain.threads = options.threads;
     plain.memory_limit = options.memory_limit;
     plain.time_limit = options.time_limit;
+    plain.node_limit = options.node_limit;
+    plain.depth_limit = options.depth_limit;
+    plain.loop_limit = options.loop_limit;
     const std::vector<temper_shape_range> shapes = plain_of(options.shapes);
     plain.shapes = shapes.data();
     plain.shape_count = shapes.size();

@@ -136,6 +136,10 @@ typedef struct {
    * Scale, mean, std and layout are steps of the plan then. Shapes are given as the model has them. TEMPER_USAGE where
    * no input takes pictures. */
   int input_pictures;
+  /* What a model may ask for (docs/limits.md); 0: as given here. */
+  int64_t node_limit;  /* nodes, each function in the place of its calls; 1,000,000 */
+  int64_t depth_limit; /* functions and subgraphs inside one another; 32, at most 256 */
+  int64_t loop_limit;  /* iterations of a loop, each time that it runs; 16,777,216 */
 } temper_build_options;
 
 /* "0.1.0" */

@@ -21,7 +21,7 @@ class Calibrator {
     const BuildOptions build = options_of(options);
     const ModelSource source = source_of(model);
     const WithoutGil released;
-    stream_ = std::make_unique<StreamCalibration>(source.import(build.memory_limit), build, method, seed);
+    stream_ = std::make_unique<StreamCalibration>(source.import(build.limits), build, method, seed);
   }
 
   // A batch, as Session.run takes its inputs. Returns how many samples it had.
@@ -71,7 +71,7 @@ Ranges calibrate_share(nb::object model, nb::dict options, nb::dict data, nb::di
   settings.seed = given.request.seed;
   settings.progress = progress_of(std::move(progress));
   const WithoutGil released;
-  const ImportedModel imported = source.import(build.memory_limit);
+  const ImportedModel imported = source.import(build.limits);
   const Dataset samples = given.request.open(input_specs(imported, source.path));
   std::vector<int64_t> chosen = samples_of(samples, given.request);
   leave_out(samples, given.request, chosen, settings.progress);

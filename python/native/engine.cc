@@ -133,7 +133,10 @@ BuildOptions options_of(nb::dict options) {
   if (options.contains("cuda_context"))
     build.device_settings.cuda_context = reinterpret_cast<void*>(nb::cast<intptr_t>(options["cuda_context"]));
   read("workspace", build.workspace);
-  read("memory_limit", build.memory_limit);
+  read("memory_limit", build.limits.memory);
+  read("node_limit", build.limits.nodes);
+  read("depth_limit", build.limits.depth);
+  read("loop_limit", build.limits.iterations);
   read("time_limit", build.time_limit);
   read("cache", build.cache);
   read("measure", build.measure);

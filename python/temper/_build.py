@@ -139,6 +139,9 @@ def build_options(
     timing_cache: str | os.PathLike[str] | Timings | None = DEFAULT,
     workspace: int | None = None,
     memory_limit: int | None = None,
+    node_limit: int | None = None,
+    depth_limit: int | None = None,
+    loop_limit: int | None = None,
     time_limit: float = 120,
     keep_first: bool = False,
     keep_last: bool = False,
@@ -167,6 +170,7 @@ def build_options(
         "workspace": -1 if workspace is None else whole("workspace", workspace, 0),
         "memory_limit": -1 if memory_limit is None else whole("memory_limit", memory_limit, 0),
         "cache": 0 if cache is None else whole("cache", cache, 1),
+        **{name: whole(name, limit, 1) for name, limit in (("node_limit", node_limit), ("depth_limit", depth_limit), ("loop_limit", loop_limit)) if limit is not None},
         "time_limit": number("time_limit", time_limit),
         "keep_first": flag("keep_first", keep_first),
         "keep_last": flag("keep_last", keep_last),
@@ -218,6 +222,9 @@ def build(
     timing_cache: str | os.PathLike[str] | Timings | None = DEFAULT,
     workspace: int | None = None,
     memory_limit: int | None = None,
+    node_limit: int | None = None,
+    depth_limit: int | None = None,
+    loop_limit: int | None = None,
     time_limit: float = 120,
     keep_first: bool = False,
     keep_last: bool = False,
@@ -271,6 +278,9 @@ def build(
         Bytes of scratch memory that a kernel may take at most.
     memory_limit
         Bytes that the model may take: read, its constants folded, its activations. None: so many times its size.
+    node_limit, depth_limit, loop_limit
+        What the model may ask for at most: nodes, with its functions in the place of their calls (None: 1,000,000), functions and subgraphs
+        inside one another (None: 32), and iterations of a loop, each time that it runs (None: 16,777,216; the engine keeps it).
     time_limit
         Seconds that the search for one shape's plan may take. What is not measured by then is left out, and a note says so.
     keep_first, keep_last, keep_fp32, keep_bf16, keep_fp16
@@ -341,7 +351,7 @@ def build(
         calibration = _calibrated(source, calibration, method, seed, {"threads": threads, "disable": passes, **placement}, progress)
     options = build_options(
         source, precision=precision, shapes=shapes, profiles=profiles, calibration=calibration, device=device, threads=threads, timing_cache=timing_cache,
-        workspace=workspace, memory_limit=memory_limit, time_limit=time_limit, disable=passes, quick=quick, measure=measure, cuda_path=cuda_path, cuda_context=cuda_context, preprocess=preprocess, input_pictures=input_pictures, cache=cache, **placement)  # fmt: skip
+        workspace=workspace, memory_limit=memory_limit, node_limit=node_limit, depth_limit=depth_limit, loop_limit=loop_limit, time_limit=time_limit, disable=passes, quick=quick, measure=measure, cuda_path=cuda_path, cuda_context=cuda_context, preprocess=preprocess, input_pictures=input_pictures, cache=cache, **placement)  # fmt: skip
     if max_drop is None or data is None:
         return Engine(_temper.build(source, options, progress))
     budget = {"max_drop": float(max_drop), "metric": metric, "raise_to": raise_to, "output": output_name, "method": method}

@@ -242,6 +242,9 @@ class EngineTest(Case):
         self.assertRefused("unsupported", "fp7", build, DIGITS, precision="fp7")
         self.assertRefused("usage", "threads is -1", build, DIGITS, threads=-1)
         self.assertRefused("bad_file", "the limit is 1000 bytes", build, DIGITS, memory_limit=1000)
+        self.assertRefused("bad_file", "the limit is 1; node_limit=", build, DIGITS, node_limit=1)
+        self.assertRefused("usage", "depth_limit", build, DIGITS, depth_limit=257)
+        self.assertRefused("usage", "loop_limit is 0", build, DIGITS, loop_limit=0)
         self.assertRefused("usage", "progress is a int", build, DIGITS, progress=7)
         self.assertRefused("bad_file", "not a plan", temper.load, DIGITS)
 

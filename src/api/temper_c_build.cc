@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <tuple>
 
 #include "api/handle.h"
 #include "base/log.h"
@@ -60,7 +61,13 @@ BuildOptions build_options(const temper_build_options* from) {
   options.threads = from->threads;
   if (from->memory_limit < 0)
     fail(ErrorKind::usage, "memory_limit is ", from->memory_limit, "; 0 means by the model's size");
-  if (from->memory_limit > 0) options.memory_limit = from->memory_limit;
+  if (from->memory_limit > 0) options.limits.memory = from->memory_limit;
+  for (const auto& [name, given, limit] : {std::tuple{"node_limit", from->node_limit, &options.limits.nodes},
+                                           {"depth_limit", from->depth_limit, &options.limits.depth},
+                                           {"loop_limit", from->loop_limit, &options.limits.iterations}}) {
+    if (given < 0) fail(ErrorKind::usage, name, " is ", given, "; 0 means ", *limit);
+    if (given > 0) *limit = given;
+  }
   if (!(from->time_limit >= 0)) fail(ErrorKind::usage, "time_limit is ", from->time_limit, "; 0 means 120 seconds");
   if (from->time_limit > 0) options.time_limit = from->time_limit;
   options.shapes = ranges_of(from->shapes, from->shape_count, "shapes");

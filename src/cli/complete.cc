@@ -76,7 +76,7 @@ Words layers(const Line& line) {
   Words words;
   const std::string path = line.model();
   if (path.empty()) return words;
-  const Graph graph = ModelSource{path, "", {}}.import(-1, {}).graph;
+  const Graph graph = ModelSource{path, "", {}}.import().graph;
   for (int32_t n = 0; n < graph.node_count(); ++n)
     if (const Node& node = graph.node({n}); is_product(node.op))
       words.emplace_back(node.name, std::string(name_of(node.op)));
@@ -103,7 +103,7 @@ Words inputs(const Line& line) {
   }
   const std::string path = line.model();
   if (path.empty()) return words;
-  const Graph graph = ModelSource{path, "", {}}.import(-1, {}).graph;
+  const Graph graph = ModelSource{path, "", {}}.import().graph;
   for (const ValueId id : graph.inputs()) words.emplace_back(graph.value(id).name + "=", concat(graph.type(id)));
   return words;
 }

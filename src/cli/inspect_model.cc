@@ -261,11 +261,11 @@ Json json_of(const std::string& path, const ModelSummary& summary, const Planned
 std::string graph_text(const std::string& path, const InspectModelOptions& options, const ModelFlags& flags,
                        const Context& context) {
   const BuildOptions build = build_options(flags, path, context);
-  ImportedModel model = ModelSource{path, "", {}}.import(build.memory_limit, build.shapes);
+  ImportedModel model = ModelSource{path, "", {}}.import(build.limits, build.shapes);
   if (options.passes || !options.dump_folder.empty() || !flags.disabled_passes.empty()) {
     PassOptions passes = build.passes;
     passes.dump_folder = options.dump_folder;
-    passes.memory_limit = build.memory_limit;
+    passes.memory_limit = build.limits.memory;
     run_passes(model.graph, passes);
   }
   return print(model.graph);
@@ -281,7 +281,7 @@ void inspect_model(const std::string& path, const InspectModelOptions& options, 
     return;
   }
   const BuildOptions build = build_options(flags, path, context);
-  ImportOptions import{{}, build.memory_limit};
+  ImportOptions import{{}, build.limits};
   ModelSummary summary = summarise_onnx(path, import);
   // What only fixed dimensions decide is decided by --shapes.
   for (const auto& [name, range] : build.shapes)

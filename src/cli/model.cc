@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdio>
+#include <tuple>
 
 #include "backends/cpu/isa.h"
 #include "base/checked.h"
@@ -105,9 +106,27 @@ void add_device_flags(Command& verb, ModelFlags& flags) {
       .add_option("--threads", flags.threads, "number of CPU threads; 0 uses all that this process may use")
       .check(whole_number(0, 4096));
   add_isa_flag(verb);
-  add_memory_flag(verb, flags.memory_limit);
+  add_size_flags(verb, flags);
+  verb.in(kBuilding)
+      .add_option("--loop-limit", flags.limits.iterations,
+                  "iterations that a loop may make each time that it runs; the plan keeps it")
+      .check(whole_number(1, int64_t(1) << 62))
+      .capture_default_str();
   verb.in(kBuilding).add_option("--disable", flags.disabled_passes,
                                 "passes to skip, separated by commas; 'all' skips every pass");
+}
+
+void add_size_flags(Command& verb, ModelFlags& flags) {
+  add_memory_flag(verb, flags.memory_limit);
+  verb.in(kBuilding)
+      .add_option("--node-limit", flags.limits.nodes,
+                  "nodes that a model may have, with its functions in the place of their calls")
+      .check(whole_number(1, 1 << 30))
+      .capture_default_str();
+  verb.in(kBuilding)
+      .add_option("--depth-limit", flags.limits.depth, "how deep a model's functions and subgraphs may be nested")
+      .check(whole_number(1, kMostDepth))
+      .capture_default_str();
 }
 
 void add_memory_flag(Command& verb, std::string& limit) {
@@ -119,6 +138,12 @@ void add_memory_flag(Command& verb, std::string& limit) {
 }
 
 int64_t memory_limit_of(const std::string& limit) { return limit.empty() ? -1 : parse_size(limit); }
+
+ModelLimits limits_of(const ModelFlags& flags) {
+  ModelLimits limits = flags.limits;
+  limits.memory = memory_limit_of(flags.memory_limit);
+  return limits;
+}
 
 void add_shape_flag(Command& verb, ModelFlags& flags) {
   verb.in(kBuilding)
@@ -238,6 +263,11 @@ std::string build_command(const ModelFlags& flags, const std::string& path) {
   if (!flags.keep_bf16.empty()) command += concat(" --keep-bf16 ", shell_quoted(flags.keep_bf16));
   if (!flags.keep_fp16.empty()) command += concat(" --keep-fp16 ", shell_quoted(flags.keep_fp16));
   if (!flags.memory_limit.empty()) command += concat(" --memory-limit ", shell_quoted(flags.memory_limit));
+  const ModelLimits usual;
+  for (const auto& [flag, limit, default_limit] : {std::tuple{"--node-limit", flags.limits.nodes, usual.nodes},
+                                                   {"--depth-limit", flags.limits.depth, usual.depth},
+                                                   {"--loop-limit", flags.limits.iterations, usual.iterations}})
+    if (limit != default_limit) command += concat(' ', flag, ' ', limit);
   if (flags.threads) command += concat(" --threads ", flags.threads);
   if (flags.no_measure) command += " --no-measure";
   if (flags.cache) command += concat(" --cache ", flags.cache);
@@ -267,7 +297,7 @@ BuildOptions build_options(const ModelFlags& flags, const std::string& path, con
   options.measure = !flags.no_measure;
   options.time_limit = double(flags.time_limit);
   if (!flags.workspace.empty()) options.workspace = parse_size(flags.workspace);
-  options.memory_limit = memory_limit_of(flags.memory_limit);
+  options.limits = limits_of(flags);
   if (!flags.no_timing_cache && options.measure)
     options.timing_cache = flags.timing_cache.empty() ? default_timing_cache() : flags.timing_cache;
   for (const std::string& name : words(flags.disabled_passes))
@@ -332,7 +362,7 @@ std::shared_ptr<const Engine> build_for_batch(const std::string& path, int64_t b
                                               const Context& context, const InputRequest& request) {
   const auto given = build_options(flags, path, context).shapes;
   const ImportedModel model = ModelSource{path, "", {}}.import(
-      memory_limit_of(flags.memory_limit), given);  // names and open dimensions must be known before the build
+      limits_of(flags), given);  // names and open dimensions must be known before the build
   const std::vector<InputSpec> specs = input_specs(model, path);
   const GivenInputs inputs = with_context([&] { return path; }, [&] { return read_given(request, specs, batch); });
   Bindings bindings = bindings_of(inputs, specs);

@@ -24,6 +24,7 @@ struct ModelFlags {
   std::string timing_cache;
   bool no_timing_cache = false;
   std::string workspace, memory_limit;
+  ModelLimits limits;  // but for that of memory
   std::string disabled_passes;
   int64_t cache = 0;
   bool quick = false, no_measure = false, input_pictures = false;
@@ -34,10 +35,12 @@ struct ModelFlags {
 void add_model_flags(Command& verb, ModelFlags& flags);
 // These add parts of them, for verbs in which the others mean nothing.
 void add_isa_flag(Command& verb);
-void add_device_flags(Command& verb, ModelFlags& flags);  // --device --threads --disable
+void add_device_flags(Command& verb, ModelFlags& flags);  // --device --threads --disable and the limits
 void add_cuda_path(Command& verb, std::vector<std::string>& folders);
-void add_memory_flag(Command& verb, std::string& limit);  // --memory-limit, which add_device_flags has, too
+void add_size_flags(Command& verb, ModelFlags& flags);    // --memory-limit --node-limit --depth-limit, of these, too
+void add_memory_flag(Command& verb, std::string& limit);  // --memory-limit alone
 int64_t memory_limit_of(const std::string& limit);        // bytes; -1 where it is not given. Throws Error{usage}
+ModelLimits limits_of(const ModelFlags& flags);           // Throws Error{usage}
 void add_shape_flag(Command& verb, ModelFlags& flags);
 void add_cache_flag(Command& verb, ModelFlags& flags);
 void add_keep_flags(Command& verb, ModelFlags& flags);  // --keep-first --keep-last --keep-fp32 --keep-bf16 --keep-fp16

@@ -26,7 +26,7 @@ struct Judged {
 
   Judged(const ModelSource& source, const BuildOptions& build, const BudgetOptions& its_options)
       : options(its_options),
-        model(source.import(build.memory_limit)),
+        model(source.import(build.limits)),
         data(options.data.open(specs_of(source, build))),
         samples(samples_of(data, options.data, 500)),
         left_out(leave_out(data, options.data, samples, build.progress)),

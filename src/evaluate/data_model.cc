@@ -20,7 +20,7 @@ DataModel::DataModel(ModelSource model, BuildOptions options) : model_(std::move
     take_ports();
     return;
   }
-  const ImportedModel imported = model_->import(options_.memory_limit);
+  const ImportedModel imported = model_->import(options_.limits);
   const Graph& graph = imported.graph;
   inputs_ = input_specs(imported, model_->path);
   if (const auto ranges = ranges_of(options_)) remember(inputs_, ranges->preprocess, "the calibration");

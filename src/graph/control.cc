@@ -151,13 +151,14 @@ class Stack {
 }  // namespace
 
 void check_iterations(int64_t trip, int64_t most) {
-  if (trip > most) fail(ErrorKind::unsupported, "it runs ", trip, " iterations; at most ", most, " are run");
+  if (trip > most)
+    fail(ErrorKind::unsupported, "it runs ", trip, " iterations; the limit is ", most, "; --loop-limit N sets another");
 }
 
 std::vector<Tensor> run_loop(const Node& end, std::span<const TensorType> types, const Tensor& trip,
                              const Tensor& condition, std::vector<Tensor> carried,
-                             const std::function<std::vector<Tensor>(std::vector<Tensor> inputs)>& body,
-                             int64_t limit) {
+                             const std::function<std::vector<Tensor>(std::vector<Tensor> inputs)>& body) {
+  const int64_t limit = end.op.get<ops::LoopEnd>().limit;
   const int64_t most = trip.defined() ? trip.to_ints().at(0) : std::numeric_limits<int64_t>::max();
   bool goes_on = !condition.defined() || condition.to_ints().at(0) != 0;
   const auto named = [&] { return concat("loop '", end.name, "'"); };
@@ -168,7 +169,8 @@ std::vector<Tensor> run_loop(const Node& end, std::span<const TensorType> types,
   for (int64_t i = 0; i < most && goes_on; ++i) {
     if (i == limit)
       with_context(named, [&] {
-        fail(ErrorKind::unsupported, "its condition did not end it within ", limit, " iterations; no more are run");
+        fail(ErrorKind::unsupported, "its condition did not end it within ", limit,
+             " iterations; --loop-limit N sets another limit");
       });
     std::vector<Tensor> inputs{Tensor::of<int64_t>({}, {i}), Tensor(DType::boolean, {})};
     *inputs[1].raw_mutable() = std::byte{1};

@@ -27,18 +27,14 @@ Loop loop_of(const Graph& graph, NodeId end);
 // Inputs: iteration, condition, carried values, captured values. Outputs: condition, next carried values, scans.
 Graph body_of(const Graph& graph, const Loop& loop);
 
-// A loop that would run more often is refused: the number of its iterations may be any that a file holds, or a
-// condition may never end it (docs/limits.md).
-constexpr int64_t kMostIterations = int64_t(1) << 24;
 // Throws Error{unsupported} where `trip`, which alone decides how often a loop runs, is above the limit.
-void check_iterations(int64_t trip, int64_t most = kMostIterations);
+void check_iterations(int64_t trip, int64_t most);
 
 // Runs a loop. `types` are those of the loop_end's outputs, `body` takes iteration, condition and carried values.
 // Undefined tensors for an absent trip and condition. Throws Error{unsupported} where scans cannot be stacked, and
-// where it does not end within `limit` iterations.
+// where it does not end within the iterations that it may make.
 std::vector<Tensor> run_loop(const Node& end, std::span<const TensorType> types, const Tensor& trip,
                              const Tensor& condition, std::vector<Tensor> carried,
-                             const std::function<std::vector<Tensor>(std::vector<Tensor> inputs)>& body,
-                             int64_t limit = kMostIterations);
+                             const std::function<std::vector<Tensor>(std::vector<Tensor> inputs)>& body);
 
 }  // namespace temper

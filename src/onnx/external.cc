@@ -146,7 +146,7 @@ std::vector<std::string> model_files(const std::string& path) {
     if (int64_t(file.bytes().size()) > kMaxModelBytes) return files;
     google::protobuf::io::CodedInputStream stream(reinterpret_cast<const uint8_t*>(file.bytes().data()),
                                                   int(file.bytes().size()));
-    stream.SetRecursionLimit(4 * kMaxGraphDepth);
+    stream.SetRecursionLimit(message_depth(kMostDepth));
     onnx::ModelProto model;
     if (!model.ParseFromCodedStream(&stream)) return files;
     collect(model.graph(), locations);

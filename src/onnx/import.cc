@@ -120,6 +120,7 @@ class Importer {
 
   std::vector<ValueId> loops;  // see OnnxNode::loops
   bool too_deep = false;       // see OnnxNode::is_too_deep
+  const ModelLimits& limits() const { return options_.limits; }
 
   void count_loop_again() {
     constexpr int kMost = 1000;
@@ -213,10 +214,10 @@ class Importer {
   struct NeedsRefused {};  // thrown where a node asks for what a refused one would have computed
   struct DepthGuard {
     DepthGuard(Importer& guarded, Scope* scope) : importer(guarded), before(guarded.scope_) {
-      if (++guarded.depth_ > kMaxGraphDepth) {
+      if (++guarded.depth_ > guarded.limits().depth) {
         --guarded.depth_;
         guarded.too_deep = true;
-        fail(ErrorKind::bad_file, "functions and subgraphs are nested deeper than ", kMaxGraphDepth, " (recursion?)");
+        refuse_depth(guarded.limits().depth);
       }
       guarded.scope_ = scope;
     }
@@ -352,10 +353,10 @@ class Importer {
   void import_nodes(const Nodes& nodes) {
     // The nodes that the file's nodes expand to were counted before (onnx/limits.h), but for ONNX's own functions, and
     // for bodies of loops, which are imported until their types are known.
-    if ((imported_ += nodes.size()) > kMaxNodes)
-      fail(ErrorKind::bad_file,
-           "with functions in the place of their calls and bodies of loops taken in turn the model has more than ",
-           kMaxNodes, " nodes, which is the limit");
+    if ((imported_ += nodes.size()) > limits().nodes)
+      refuse_nodes(
+          "with functions in the place of their calls and bodies of loops taken in turn the model has more nodes",
+          limits().nodes);
     for (const auto& node : nodes) {
       const auto name = [&] { return node.name().empty() && node.output_size() ? node.output(0) : node.name(); };
       if (collected_ && depth_ == 0) collect(node, name());
@@ -686,6 +687,7 @@ std::vector<OnnxValue> OnnxNode::inline_graph(const onnx::GraphProto& body, cons
 std::vector<ValueId>& OnnxNode::loops() { return importer_.loops; }
 void OnnxNode::count_loop_again() { importer_.count_loop_again(); }
 bool OnnxNode::takes_first_side() { return importer_.takes_first_side(); }
+const ModelLimits& OnnxNode::limits() const { return importer_.limits(); }
 bool OnnxNode::is_too_deep() const { return importer_.too_deep; }
 
 // ---- ProgramBuilder ----
@@ -735,11 +737,11 @@ ImportedModel import_onnx(OnnxModel model, const ImportOptions& options) {
   return import_model(std::move(model), options);
 }
 ImportedModel import_onnx(const std::string& path, const ImportOptions& options) {
-  OnnxModel model = read_onnx(path, options.memory_limit);
+  OnnxModel model = read_onnx(path, options.limits);
   return with_context([&] { return path; }, [&] { return import_model(std::move(model), options); });
 }
 ImportedModel import_onnx_bytes(std::string_view bytes, const std::string& folder, const ImportOptions& options) {
-  return import_model(parse_onnx(bytes, folder, options.memory_limit), options);
+  return import_model(parse_onnx(bytes, folder, options.limits), options);
 }
 
 std::vector<ValueId> add_onnx(Graph& graph, const std::string& text, const std::vector<ValueId>& inputs,

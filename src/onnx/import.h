@@ -5,6 +5,7 @@
 #include <string>
 
 #include "graph/graph.h"
+#include "onnx/limits.h"
 
 namespace temper {
 
@@ -13,7 +14,7 @@ struct OnnxModel;  // onnx/read.h
 struct ImportOptions {
   // Concrete shapes for inputs, by name. Inputs without one keep the symbols of the model.
   std::map<std::string, Dims> shapes;
-  int64_t memory_limit = -1;  // bytes that reading the file may take; -1: by its size (onnx/read.h)
+  ModelLimits limits;
 };
 
 struct ImportedModel {

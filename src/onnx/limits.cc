@@ -8,6 +8,7 @@
 #include <limits>
 #include <map>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -84,10 +85,10 @@ struct Walk {
     at += bytes;
     return true;
   }
-  // Adds what the fields up to `end` take. False where they are damaged.
+  // Adds what the fields up to `end` take. False where they are damaged, or hold messages deeper than `depth`.
   bool add(const MessageType& shape, int depth, int64_t& sum) {
     using Kind = MessageType::Field::Kind;
-    if (depth > 4 * kMaxGraphDepth) return false;
+    if (depth < 0) return false;
     while (at < end) {
       uint64_t tag = 0, size = 0;
       if (!varint(tag)) return false;
@@ -109,7 +110,7 @@ struct Walk {
           if (field.kind == Kind::message) {
             Walk inner{at, at + size};
             sum += kPointer + field.inner->bytes;
-            if (!inner.add(*field.inner, depth + 1, sum)) return false;
+            if (!inner.add(*field.inner, depth - 1, sum)) return false;
           } else if (field.kind == Kind::number) sum += int64_t(size) * field.packed;
           else sum += (field.kind == Kind::text ? kPointer + kText : kUnknown) + (size > 15 ? int64_t(size) : 0);
           at += size;
@@ -130,12 +131,11 @@ int64_t add_up_to_most(int64_t a, int64_t b) {
 
 class Expansion {
  public:
-  explicit Expansion(const onnx::ModelProto& model) : functions_(functions_of(model)) {}
+  Expansion(const onnx::ModelProto& model, int64_t most) : most_(most), functions_(functions_of(model)) {}
 
   template <class Nodes>
-  ExpandedSize of(const Nodes& nodes, int depth) {
-    if (depth > kMaxGraphDepth)
-      fail(ErrorKind::bad_file, "functions and subgraphs are nested deeper than ", kMaxGraphDepth, " (recursion?)");
+  ExpandedSize of(const Nodes& nodes, int64_t depth) {
+    if (depth > most_) refuse_depth(most_);
     ExpandedSize size{nodes.size(), 0};
     const auto add = [&](const ExpandedSize& more) {
       size.nodes = add_up_to_most(size.nodes, more.nodes);
@@ -153,30 +153,49 @@ class Expansion {
   }
 
  private:
-  ExpandedSize of(const onnx::FunctionProto& function, int depth) {
+  ExpandedSize of(const onnx::FunctionProto& function, int64_t depth) {
     if (const auto it = known_.find(&function); it != known_.end()) return it->second;
     ExpandedSize size = of(function.node(), depth);
     size.bytes = add_up_to_most(size.bytes, int64_t(function.ByteSizeLong()));
     return known_[&function] = size;
   }
 
+  int64_t most_;
   Functions functions_;
   std::unordered_map<const onnx::FunctionProto*, ExpandedSize> known_;
 };
 
 }  // namespace
 
-int64_t message_memory(std::string_view model) {
+void check_limits(const ModelLimits& limits) {
+  for (const auto& [what, flag, limit] : {std::tuple{"nodes", "--node-limit", limits.nodes},
+                                          {"levels of functions and subgraphs", "--depth-limit", limits.depth},
+                                          {"iterations of a loop", "--loop-limit", limits.iterations}})
+    if (limit < 1) fail(ErrorKind::usage, flag, " is ", limit, "; it is the most ", what, ", 1 or more");
+  if (limits.depth > kMostDepth)
+    fail(ErrorKind::usage, "--depth-limit is ", limits.depth, "; the most that it may be is ", kMostDepth);
+}
+
+void refuse_depth(int64_t most) {
+  fail(ErrorKind::bad_file, "functions and subgraphs are nested deeper than ", most,
+       " (recursion?); --depth-limit N sets another limit");
+}
+
+void refuse_nodes(std::string_view what, int64_t most) {
+  fail(ErrorKind::bad_file, what, "; the limit is ", most, "; --node-limit N sets another");
+}
+
+int64_t message_memory(std::string_view model, int64_t depth) {
   static MessageTypes types;  // the same for each model
   static const MessageType& type = types.of(onnx::ModelProto::descriptor());
   const auto* bytes = reinterpret_cast<const unsigned char*>(model.data());
   int64_t sum = type.bytes;
-  Walk{bytes, bytes + model.size()}.add(type, 0, sum);
+  Walk{bytes, bytes + model.size()}.add(type, message_depth(depth), sum);
   return sum;
 }
 
-ExpandedSize expanded_size(const onnx::ModelProto& model) {
-  ExpandedSize size = Expansion(model).of(model.graph().node(), 0);
+ExpandedSize expanded_size(const onnx::ModelProto& model, int64_t depth) {
+  ExpandedSize size = Expansion(model, depth).of(model.graph().node(), 0);
   size.bytes = add_up_to_most(size.bytes, int64_t(model.ByteSizeLong()));
   return size;
 }

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "onnx/limits.h"
 #include "onnx/value.h"
 
 namespace onnx {
@@ -84,6 +85,7 @@ class OnnxNode {
   std::vector<ValueId> body(const std::string& text, const std::vector<ValueId>& inputs);
   // Imports a subgraph's nodes in place; returns its outputs.
   std::vector<OnnxValue> inline_graph(const onnx::GraphProto& graph, const std::vector<OnnxValue>& inputs);
+  const ModelLimits& limits() const;
   // The iterations of the loops whose bodies are being imported, innermost last.
   std::vector<ValueId>& loops();
   // A body is imported once more, because its types were not right: loops inside of loops may make that many times.

@@ -41,7 +41,8 @@ uint64_t bytes_on_disk(const OpenFile& file, const std::string& name) {
 // The tensors that lie in other files: where, first, and then what of each file they need.
 class ExternalData {
  public:
-  ExternalData(std::string folder, OnnxModel& model) : folder_(std::move(folder)), model_(model) {}
+  ExternalData(std::string folder, OnnxModel& model, int64_t most)
+      : folder_(std::move(folder)), model_(model), most_(most) {}
 
   void add(const onnx::TensorProto& tensor) {
     if (tensor.data_location() != onnx::TensorProto::EXTERNAL) return;
@@ -69,12 +70,12 @@ class ExternalData {
                    files_[it->second].wanted.push_back(wanted);
                  });
   }
-  void add(const onnx::GraphProto& graph, int depth) {
-    if (depth > kMaxGraphDepth) fail(ErrorKind::bad_file, "subgraphs are nested deeper than ", kMaxGraphDepth);
+  void add(const onnx::GraphProto& graph, int64_t depth) {
+    if (depth > most_) refuse_depth(most_);
     for (const auto& tensor : graph.initializer()) add(tensor);
     for (const auto& node : graph.node()) add(node, depth);
   }
-  void add(const onnx::NodeProto& node, int depth) {
+  void add(const onnx::NodeProto& node, int64_t depth) {
     for (const auto& attribute : node.attribute()) {
       if (attribute.has_t()) add(attribute.t());
       for (const auto& tensor : attribute.tensors()) add(tensor);
@@ -134,6 +135,7 @@ class ExternalData {
 
   std::string folder_;
   OnnxModel& model_;
+  int64_t most_;                         // subgraphs inside one another
   std::map<std::string, size_t> index_;  // by location
   std::vector<File> files_;              // in order of appearance
 };
@@ -195,12 +197,14 @@ class HashBeside {
        " (larger weights belong in external data)");
 }
 
-OnnxModel parse(std::string_view bytes, const std::string& folder, int64_t memory_limit) {
+OnnxModel parse(std::string_view bytes, const std::string& folder, const ModelLimits& limits) {
   const std::span<const std::byte> all(reinterpret_cast<const std::byte*>(bytes.data()), bytes.size());
   if (int64_t(bytes.size()) > kMaxModelBytes) refuse_size(int64_t(bytes.size()));
   if (bytes.empty()) fail(ErrorKind::bad_file, "the file is empty");
-  if (memory_limit < 0) memory_limit = kMemoryPerByte * int64_t(bytes.size()) + kMemoryBeside;
-  if (const int64_t needed = message_memory(bytes); needed > memory_limit)
+  check_limits(limits);
+  const int64_t memory_limit =
+      limits.memory < 0 ? kMemoryPerByte * int64_t(bytes.size()) + kMemoryBeside : limits.memory;
+  if (const int64_t needed = message_memory(bytes, limits.depth); needed > memory_limit)
     fail(ErrorKind::bad_file, "the model of ", readable_bytes(int64_t(bytes.size())), " would take ",
          readable_bytes(needed), " once read; the limit is ", readable_bytes(memory_limit), " (", kMemoryPerByte,
          " times the file and ", readable_bytes(kMemoryBeside), "); --memory-limit SIZE sets another");
@@ -209,7 +213,7 @@ OnnxModel parse(std::string_view bytes, const std::string& folder, int64_t memor
   const auto arena = std::make_shared<google::protobuf::Arena>();
   model.proto = {arena, google::protobuf::Arena::CreateMessage<onnx::ModelProto>(arena.get())};
   google::protobuf::io::CodedInputStream stream(reinterpret_cast<const uint8_t*>(bytes.data()), int(bytes.size()));
-  stream.SetRecursionLimit(4 * kMaxGraphDepth);
+  stream.SetRecursionLimit(message_depth(limits.depth));
   if (!model.proto->ParseFromCodedStream(&stream) || !stream.ConsumedEntireMessage())
     fail(ErrorKind::bad_file, "this is not an ONNX model (protobuf cannot read it)");
   onnx::ModelProto& proto = *model.proto;
@@ -224,15 +228,15 @@ OnnxModel parse(std::string_view bytes, const std::string& folder, int64_t memor
       fail(ErrorKind::unsupported, "the model has opset ", int64_t(opset.version()), "; ", kMinOpset, " to ", kMaxOpset,
            " are supported. Export it again with opset_version=20, say");
   name_domain_of_plugins(proto);
-  const ExpandedSize size = expanded_size(proto);
-  if (size.nodes > kMaxNodes)
-    fail(ErrorKind::bad_file, "the model has ", size.nodes, " nodes",
-         proto.functions_size() ? ", with its functions in the place of their calls" : "", "; the limit is ",
-         kMaxNodes);
+  const ExpandedSize size = expanded_size(proto, limits.depth);
+  if (size.nodes > limits.nodes)
+    refuse_nodes(concat("the model has ", size.nodes, " nodes",
+                        proto.functions_size() ? ", with its functions in the place of their calls" : ""),
+                 limits.nodes);
   if (size.bytes > kMaxModelBytes)
     fail(ErrorKind::bad_file, "the model has ", size.bytes,
          " bytes with its functions in the place of their calls; the limit is ", kMaxModelBytes);
-  ExternalData external(folder, model);
+  ExternalData external(folder, model, limits.depth);
   external.add(proto.graph(), 0);
   for (const auto& function : proto.functions())
     for (const auto& node : function.node()) external.add(node, 1);
@@ -267,11 +271,11 @@ OnnxModel parse(std::string_view bytes, const std::string& folder, int64_t memor
 
 }  // namespace
 
-OnnxModel parse_onnx(std::string_view bytes, const std::string& folder, int64_t memory_limit) {
-  return parse(bytes, folder, memory_limit);
+OnnxModel parse_onnx(std::string_view bytes, const std::string& folder, const ModelLimits& limits) {
+  return parse(bytes, folder, limits);
 }
 
-OnnxModel read_onnx(const std::string& path, int64_t memory_limit) {
+OnnxModel read_onnx(const std::string& path, const ModelLimits& limits) {
   return with_context([&] { return path; },
                       [&] {
                         // A copy: a map would end in a signal where the file is cut meanwhile.
@@ -279,8 +283,8 @@ OnnxModel read_onnx(const std::string& path, int64_t memory_limit) {
                         if (int64_t(opened.size()) > kMaxModelBytes) refuse_size(int64_t(opened.size()));
                         const FileCopy file(opened);
                         const auto bytes = file.at(0, opened.size());
-                        OnnxModel model = parse({reinterpret_cast<const char*>(bytes.data()), bytes.size()},
-                                                folder_of(path), memory_limit);
+                        OnnxModel model =
+                            parse({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, folder_of(path), limits);
                         model.path = path;
                         model.files.insert(model.files.begin(), path);
                         return model;

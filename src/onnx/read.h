@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "onnx/limits.h"
 #include "onnx/tensor_proto.h"
 
 namespace onnx {
@@ -13,11 +14,9 @@ class ModelProto;
 
 namespace temper {
 
-// Documented limits of a model file; each is named in the error that it causes.
+// Limits of a model file beside ModelLimits.
 constexpr int64_t kMaxModelBytes = (int64_t(1) << 31) - 1;  // protobuf's own limit
-constexpr int kMaxNodes = 1'000'000;
-constexpr int kMaxGraphDepth = 32;  // subgraphs and functions inside one another
-// kMaxNodes and kMaxModelBytes hold for the model with each function in the place of its calls.
+// kMaxModelBytes holds for the model with each function in the place of its calls, too.
 // Memory that its messages may take once read, unless a limit is given: this many times the file, and so much beside.
 constexpr int64_t kMemoryPerByte = 16, kMemoryBeside = int64_t(256) << 20;
 
@@ -30,9 +29,8 @@ struct OnnxModel {
   std::vector<std::string> files;  // that were read: the model's, then those of external data
 };
 
-// Reads, limits and checks (ONNX's own checker) a model. Throws Error{bad_file} or Error{unsupported}. `memory_limit`:
-// bytes; -1: by the file's size.
-OnnxModel read_onnx(const std::string& path, int64_t memory_limit = -1);
-OnnxModel parse_onnx(std::string_view bytes, const std::string& folder, int64_t memory_limit = -1);
+// Reads, limits and checks (ONNX's own checker) a model. Throws Error{bad_file} or Error{unsupported}.
+OnnxModel read_onnx(const std::string& path, const ModelLimits& limits = {});
+OnnxModel parse_onnx(std::string_view bytes, const std::string& folder, const ModelLimits& limits = {});
 
 }  // namespace temper

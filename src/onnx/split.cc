@@ -283,9 +283,9 @@ SplitModel split_onnx(const OnnxModel& model, const std::vector<std::string>& in
 }
 
 SplitModel split_onnx_file(const std::string& path, const std::vector<std::string>& inputs, const Output& first,
-                           const Output& rest, int64_t memory_limit) {
+                           const Output& rest, const ModelLimits& limits) {
   check_files({{path}, {}, {first, rest}});
-  const OnnxModel model = read_onnx(path, memory_limit);
+  const OnnxModel model = read_onnx(path, limits);
   // Both parts go on reading the weights where they lie, which must be inside of their own folders.
   for (const Output* output : {&first, &rest}) {
     std::error_code error;

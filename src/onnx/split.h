@@ -31,6 +31,6 @@ SplitModel split_onnx(const OnnxModel& model, const std::vector<std::string>& in
 // The same of a file, written as two. Throws as read_onnx and check_outputs, too, and Error{usage} where weights lie in
 // files beside the model and a part would not.
 SplitModel split_onnx_file(const std::string& path, const std::vector<std::string>& inputs, const Output& first,
-                           const Output& rest, int64_t memory_limit = -1);
+                           const Output& rest, const ModelLimits& limits = {});
 
 }  // namespace temper

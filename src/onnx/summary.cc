@@ -75,7 +75,7 @@ class Counter {
 }  // namespace
 
 ModelSummary summarise_onnx(const std::string& path, const ImportOptions& options) {
-  OnnxModel model = read_onnx(path, options.memory_limit);
+  OnnxModel model = read_onnx(path, options.limits);
   ModelSummary summary;
   return with_context([&] { return path; },
                       [&] {

@@ -284,7 +284,7 @@ PlanFile plan_shapes(Graph graph, EngineInfo info, const BuildOptions& options, 
   for (const auto& dims : shapes) {
     concretes.push_back(specialize(graph, bind_shapes(graph, dims)));
     if (!is_one_partition(concretes.back())) break;
-    check_memory(concretes.back(), constants, options.memory_limit);
+    check_memory(concretes.back(), constants, options.limits.memory);
   }
   const bool in_context = options.measure && backend.queue;
   // A GPU is busy longest with the largest shapes; the kernels of the others are compiled meanwhile.
@@ -490,7 +490,7 @@ std::shared_ptr<Engine> build_engine(const std::string& onnx_path, const BuildOp
   std::string tactics;  // any of which may be chosen
   for (const Tactic* tactic : find_backend(options.device).tactics()) tactics += concat('"', tactic->name, '"');
   preload(options.device, tactics, options.device_settings);
-  ImportedModel model = ModelSource{onnx_path, "", {}}.import(options.memory_limit, options.shapes);
+  ImportedModel model = ModelSource{onnx_path, "", {}}.import(options.limits, options.shapes);
   std::vector<std::string> files = model.files;
   if (!options.calibration.empty()) files.push_back(options.calibration);
   check_outputs(files, {{options.qdq, FileKind::our_onnx, options.force}, {options.timing_cache, FileKind::timings}});
@@ -531,7 +531,7 @@ Graph optimised_graph(Graph graph, EngineInfo& info, const BuildOptions& options
   if (!bindings.empty()) graph = specialize(graph, bindings);
   tell_words(options.progress, "optimising the graph");
   PassOptions passes = options.passes;
-  passes.memory_limit = options.memory_limit;
+  passes.memory_limit = options.limits.memory;
   run_passes(graph, passes);
   return graph;
 }

@@ -9,6 +9,7 @@
 
 #include "base/progress.h"
 #include "measure/instruments.h"
+#include "onnx/limits.h"
 #include "passes/pass.h"
 #include "quantize/placement.h"
 #include "quantize/ranges.h"
@@ -57,8 +58,7 @@ struct BuildOptions {
   // Seconds for each shape. What is not measured by then is left out, and the plan says so. What a plan cannot do
   // without is done all the same: its own kernels are compiled, and the whole is timed.
   double time_limit = 120;
-  int64_t memory_limit = -1;  // bytes that the model may take: its messages, folded constants, activations; -1: by its
-                              // size (onnx/read.h, passes/pass.h, optimize/memory.h)
+  ModelLimits limits;
   PassOptions passes;
   bool measure = true;            // false: tactics by list order, and no times
   bool segments = true;           // search slices of the batch

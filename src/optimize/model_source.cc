@@ -7,9 +7,9 @@
 
 namespace temper {
 
-ImportedModel ModelSource::import(int64_t memory_limit, const std::map<std::string, ShapeRange>& shapes) const {
+ImportedModel ModelSource::import(const ModelLimits& limits, const std::map<std::string, ShapeRange>& shapes) const {
   if (graph) return {*graph, "", "", "", {}, {}, {}};
-  ImportOptions options{{}, memory_limit};
+  ImportOptions options{{}, limits};
   const auto read = [&] { return bytes.empty() ? import_onnx(path, options) : import_onnx_bytes(bytes, "", options); };
   // Open dimensions stay open where they may, so that a plan can have ranges of them.
   for (const auto& [name, range] : shapes)
@@ -39,7 +39,7 @@ EngineInfo engine_info_of(const ImportedModel& model, const std::string& path) {
 
 std::shared_ptr<Engine> build_engine(const ModelSource& source, const BuildOptions& options) {
   if (source.bytes.empty() && !source.graph) return build_engine(source.path, options);
-  ImportedModel imported = source.import(options.memory_limit, options.shapes);
+  ImportedModel imported = source.import(options.limits, options.shapes);
   EngineInfo info = engine_info_of(imported, source.path);
   return build_engine(std::move(imported.graph), std::move(info), options);
 }

@@ -16,7 +16,7 @@ struct ModelSource {
   std::optional<Graph> graph;
 
   // What only fixed dimensions decide (a squeeze without axes) is decided by those of `shapes` that are fixed.
-  ImportedModel import(int64_t memory_limit = -1, const std::map<std::string, ShapeRange>& shapes = {}) const;
+  ImportedModel import(const ModelLimits& limits = {}, const std::map<std::string, ShapeRange>& shapes = {}) const;
 };
 
 // What an engine keeps of the model that it is built from.

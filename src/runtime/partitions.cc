@@ -423,7 +423,8 @@ std::optional<std::vector<Tensor>> PartitionedRunner::run_loop_of_one_plan(const
   const bool trip_decides = end.inputs[1].valid();
   if (timed_ || !trip_decides || !arguments[0].defined() || !first_->conditions.empty()) return std::nullopt;
   const int64_t trip = arguments[0].to_ints().at(0);
-  if (trip < 1 || trip > kMostIterations || (arguments[1].defined() && arguments[1].to_ints().at(0) == 0))
+  if (trip < 1 || trip > end.op.get<ops::LoopEnd>().limit ||
+      (arguments[1].defined() && arguments[1].to_ints().at(0) == 0))
     return std::nullopt;  // run_loop says what is wrong with it
   Tensor iteration = Tensor::of<int64_t>({}, {0}), condition(DType::boolean, {});
   *condition.raw_mutable() = std::byte{1};

@@ -119,7 +119,7 @@ StudySetup set_up(const StudyOptions& options) {
     if (quantizes(precision)) raised_to(options.raise_to, precision, device);  // refuses what does not go together
   for (const std::string& text : skipped) log(LogLevel::warning, text);
   check_files(files_of(options, precisions));
-  ImportedModel model = import_onnx(options.model, {{}, options.build.memory_limit});
+  ImportedModel model = import_onnx(options.model, {{}, options.build.limits});
   std::vector<InputSpec> specs = input_specs(model, options.model);
   fix_sizes(specs, options.build.shapes);
   Dataset data = options.data.open(specs);

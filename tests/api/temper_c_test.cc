@@ -476,6 +476,17 @@ TEST_F(CApi, EveryKindOfErrorGivesItsStatusAndMessage) {
   build.memory_limit = -1;
   refused(temper_engine_build(kModel.c_str(), &build, &engine), TEMPER_USAGE, {"memory_limit is -1"});
   build.memory_limit = int64_t(1) << 30;
+  build.node_limit = 1;
+  refused(temper_engine_build(kModel.c_str(), &build, &engine), TEMPER_BAD_FILE, {"nodes; the limit is 1;"});
+  build.node_limit = -1;
+  refused(temper_engine_build(kModel.c_str(), &build, &engine), TEMPER_USAGE, {"node_limit is -1"});
+  build.node_limit = 1000;
+  build.depth_limit = 257;
+  refused(temper_engine_build(kModel.c_str(), &build, &engine), TEMPER_USAGE, {"depth"});
+  build.depth_limit = 0;
+  build.loop_limit = -1;
+  refused(temper_engine_build(kModel.c_str(), &build, &engine), TEMPER_USAGE, {"loop_limit is -1"});
+  build.loop_limit = 0;
   build.precision = "fp16";
   refused(temper_engine_build(kModel.c_str(), &build, &engine), TEMPER_UNSUPPORTED, {"fp16", "fp32"});
   build = options();

@@ -58,6 +58,9 @@ TEST(SplitVerb, RefusesWithWhatToDo) {
   refused("net.onnx --inputs s -o a.onnx --rest a.onnx", "a.onnx");
   refused("net.onnx --inputs s -o a.onnx --rest other/b.onnx", "write them into '.'");
   refused("net.onnx --inputs s -o a.onnx", "--rest");
+  const Outcome many = temper(folder, "split net.onnx --inputs s -o a.onnx --rest b.onnx --node-limit 3");
+  EXPECT_EQ(many.code, int(ErrorKind::bad_file)) << many.err;
+  EXPECT_CONTAINS(many.err, "the model has 4 nodes; the limit is 3; --node-limit N sets another");
 }
 
 }  // namespace

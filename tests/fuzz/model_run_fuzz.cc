@@ -77,7 +77,7 @@ void go_through(Graph graph) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   try {
     ImportOptions options;
-    options.memory_limit = 64 << 20;
+    options.limits.memory = 64 << 20;
     go_through(import_onnx_bytes({reinterpret_cast<const char*>(data), size}, "/nonexistent", options).graph);
   } catch (const Error&) {}
   return 0;

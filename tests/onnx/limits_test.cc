@@ -56,7 +56,9 @@ onnx::FunctionProto& add_function(onnx::ModelProto& model, const std::string& na
   return function;
 }
 
-ImportedModel import(const onnx::ModelProto& model) { return import_onnx_bytes(model.SerializeAsString(), ""); }
+ImportedModel import(const onnx::ModelProto& model, const ModelLimits& limits = {}) {
+  return import_onnx_bytes(model.SerializeAsString(), "", {{}, limits});
+}
 
 TEST(OnnxLimits, FunctionsThatCallEachOtherTwiceAreRefusedByTheirExpandedNumberOfNodes) {
   onnx::ModelProto model = empty_model();
@@ -70,6 +72,57 @@ TEST(OnnxLimits, FunctionsThatCallEachOtherTwiceAreRefusedByTheirExpandedNumberO
   const std::string message = error_of(ErrorKind::bad_file, [&] { import(model); });
   EXPECT_CONTAINS(message, "6442450943 nodes, with its functions in the place of their calls");
   EXPECT_CONTAINS(message, "the limit is 1000000");
+}
+
+TEST(OnnxLimits, EachLimitHoldsToTheLastAndIsNamed) {
+  onnx::ModelProto chain = empty_model();
+  for (int i = 0; i < 40; ++i) add_node(add_function(chain, concat("f", i)), concat("f", i + 1), "a", "b", "own");
+  add_node(add_function(chain, "f40"), "Relu", "a", "b");
+  add_node(*chain.mutable_graph(), "f0", "x", "y", "own");
+  const auto refused = [](const onnx::ModelProto& model, const ModelLimits& limits) {
+    return error_of(ErrorKind::bad_file, [&] { import(model, limits); });
+  };
+  EXPECT_CONTAINS(refused(chain, {}), "nested deeper than 32 (recursion?); --depth-limit N sets another limit");
+  EXPECT_CONTAINS(refused(chain, {.depth = 40}), "nested deeper than 40");
+  EXPECT_EQ(import(chain, {.depth = 41}).graph.node_count(), 1);
+  EXPECT_CONTAINS(refused(chain, {.nodes = 41, .depth = 41}), "the limit is 41; --node-limit N sets another");
+  EXPECT_NO_THROW(import(chain, {.nodes = 42, .depth = 41}));
+}
+
+TEST(OnnxLimits, LimitsThatAreNoneAreWrongUsage) {
+  const auto refused = [](const ModelLimits& limits) {
+    return error_of(ErrorKind::usage, [&] { import(empty_model(), limits); });
+  };
+  EXPECT_CONTAINS(refused({.nodes = 0}), "--node-limit is 0");
+  EXPECT_CONTAINS(refused({.depth = -1}), "--depth-limit is -1");
+  EXPECT_CONTAINS(refused({.depth = 257}), "the most that it may be is 256");
+  EXPECT_CONTAINS(refused({.iterations = 0}), "--loop-limit is 0");
+}
+
+TEST(OnnxLimits, AsManySubgraphsInsideOneAnotherAsMayBeSetAreRead) {
+  onnx::ModelProto model = empty_model();
+  auto* condition = model.mutable_graph()->add_input();
+  condition->set_name("c");
+  condition->mutable_type()->mutable_tensor_type()->set_elem_type(onnx::TensorProto::BOOL);
+  condition->mutable_type()->mutable_tensor_type()->mutable_shape();
+  onnx::GraphProto* graph = model.mutable_graph();
+  for (int64_t depth = 0; depth < kMostDepth; ++depth) {
+    onnx::NodeProto& node = add_node(*graph, "If", "c", depth ? concat("y", depth) : "y");
+    for (const char* name : {"then_branch", "else_branch"}) {
+      auto* side = node.add_attribute();
+      side->set_name(name);
+      side->set_type(onnx::AttributeProto::GRAPH);
+      side->mutable_g()->set_name(name);
+      side->mutable_g()->add_output()->set_name(concat("y", depth + 1));
+      side->mutable_g()->mutable_output(0)->mutable_type()->mutable_tensor_type()->set_elem_type(
+          onnx::TensorProto::FLOAT);
+    }
+    add_node(*node.mutable_attribute(1)->mutable_g(), "Neg", "x", concat("y", depth + 1));
+    graph = node.mutable_attribute(0)->mutable_g();
+  }
+  add_node(*graph, "Relu", "x", concat("y", kMostDepth));
+  EXPECT_CONTAINS(error_of(ErrorKind::bad_file, [&] { import(model, {.depth = kMostDepth - 1}); }), "");
+  EXPECT_NO_THROW(import(model, {.depth = kMostDepth}));
 }
 
 TEST(OnnxLimits, LargeFunctionsCountAsOftenAsTheyAreCalled) {
@@ -152,8 +205,9 @@ TEST(OnnxLimits, MessagesThatAreReadTakeAboutWhatWasCounted) {
   EXPECT_LT(counted, int64_t(model.SpaceUsedLong()) * 2);
   EXPECT_LT(counted, kMemoryPerByte * int64_t(bytes.size()) + kMemoryBeside);
   EXPECT_NO_THROW(parse_onnx(bytes, ""));
-  EXPECT_CONTAINS(error_of(ErrorKind::bad_file, [&] { parse_onnx(bytes, "", counted - 1); }), "--memory-limit");
-  EXPECT_NO_THROW(parse_onnx(bytes, "", counted));
+  EXPECT_CONTAINS(error_of(ErrorKind::bad_file, [&] { parse_onnx(bytes, "", {.memory = counted - 1}); }),
+                  "--memory-limit");
+  EXPECT_NO_THROW(parse_onnx(bytes, "", {.memory = counted}));
 }
 
 // A model whose only constant lies at `offset` of weights.bin.

@@ -82,7 +82,7 @@ MixedSearch keep_budget(const Options& options, BuildOptions& build, std::option
   budget.max_drop = share_of("--max-drop", options.max_drop);
   if (!options.metric.empty()) budget.metric = parse_metric(options.metric);
   budget.raise_to = options.raise_to;
-  budget.data = options.data_flags.request(options.data, options.samples, options.seed, build.memory_limit);
+  budget.data = options.data_flags.request(options.data, options.samples, options.seed, build.limits.memory);
   budget.classes = options.classes;
   budget.method = options.method;
   budget.calibrated = [&](const Ranges& ranges) {

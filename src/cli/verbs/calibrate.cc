@@ -162,7 +162,7 @@ void finish(const Options& options, const ImportedModel* model, Ranges& ranges, 
 }
 
 void lint(const Options& options, Context& context) {
-  const ImportedModel model = import_onnx(options.model, {{}, memory_limit_of(options.flags.memory_limit)});
+  const ImportedModel model = import_onnx(options.model, {{}, limits_of(options.flags)});
   std::vector<std::string> notes;
   const CalibrationCache cache = load_cache(options.lint, &notes);
   const BuildOptions build = build_options(options.flags, options.model, context);
@@ -277,7 +277,7 @@ void check_use(const Options& options, const std::vector<Option>& observing, con
 
 // temper quantize --weights.
 void quantize_weights_of(const Options& options, const Context& context) {
-  ImportedModel model = import_onnx(options.model, {{}, memory_limit_of(options.flags.memory_limit)});
+  ImportedModel model = import_onnx(options.model, {{}, limits_of(options.flags)});
   WeightFormat format{.bits = options.weights == "int4" ? 4 : 8};
   if (options.block >= 0) format.block = options.block;
   std::vector<std::string> keep;
@@ -311,7 +311,7 @@ void calibrate(const Options& options, Context& context) {
   if (!options.weights.empty()) return quantize_weights_of(options, context);
   if (!options.calibration.empty()) {
     Ranges ranges = load_ranges(options.calibration);
-    const ImportedModel model = import_onnx(options.model, {{}, memory_limit_of(options.flags.memory_limit)});
+    const ImportedModel model = import_onnx(options.model, {{}, limits_of(options.flags)});
     check_model(ranges, model.sha256);
     return finish(options, &model, ranges, context);
   }
@@ -320,7 +320,7 @@ void calibrate(const Options& options, Context& context) {
     for (const std::string& path : options.merge) parts.push_back(load_ranges(path));
     Ranges joined = merge(parts);
     if (options.model.empty()) return finish(options, nullptr, joined, context);
-    const ImportedModel model = import_onnx(options.model, {{}, memory_limit_of(options.flags.memory_limit)});
+    const ImportedModel model = import_onnx(options.model, {{}, limits_of(options.flags)});
     check_model(joined, model.sha256);
     return finish(options, &model, joined, context);
   }
@@ -329,7 +329,7 @@ void calibrate(const Options& options, Context& context) {
          "' is a plan, whose layers are fixed; calibrate the ONNX model it was built from");
   if (!options.lint.empty()) return lint(options, context);
 
-  const ImportedModel model = import_onnx(options.model, {{}, memory_limit_of(options.flags.memory_limit)});
+  const ImportedModel model = import_onnx(options.model, {{}, limits_of(options.flags)});
   if (!options.from_cache.empty()) {
     std::vector<std::string> notes;
     Ranges ranges = ranges_of(load_cache(options.from_cache, &notes), model.sha256);

@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "cli/json_text.h"
+#include "cli/model.h"
 #include "cli/outputs.h"
 #include "cli/verb.h"
 
@@ -15,7 +16,8 @@ namespace temper::cli {
 namespace {
 
 struct Options {
-  std::string model, first, rest, memory_limit;
+  std::string model, first, rest;
+  ModelFlags flags;  // its limits
   std::vector<std::string> inputs;
   bool force = false;
 };
@@ -23,8 +25,7 @@ struct Options {
 void split(const Options& options, const Context& context) {
   const Output first{options.first, FileKind::our_onnx, options.force, "-o"},
       rest{options.rest, FileKind::our_onnx, options.force, "--rest"};
-  const SplitModel parts =
-      split_onnx_file(options.model, options.inputs, first, rest, memory_limit_of(options.memory_limit));
+  const SplitModel parts = split_onnx_file(options.model, options.inputs, first, rest, limits_of(options.flags));
   if (context.json) {
     const nlohmann::ordered_json json{{"first", options.first},        {"rest", options.rest},
                                       {"between", parts.between},      {"inputs_of_rest", parts.inputs_of_rest},
@@ -56,7 +57,7 @@ void add_split(Command& verb, Context& context) {
   verb.add_option("--rest", options->rest, "the ONNX file for everything else, which takes what the first one gives")
       .required()
       .type_name("REST.onnx");
-  add_memory_flag(verb, options->memory_limit);
+  add_size_flags(verb, options->flags);
   add_force_flag(verb, options->force);
   verb.callback([options, &context] { split(*options, context); });
 }

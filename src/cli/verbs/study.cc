@@ -83,7 +83,7 @@ StudyOptions study_options(Options& options, const Context& context, ProgressLin
   study.build = build_options(options.flags, options.model, context);
   study.build.progress = progress.callback();
   study.precisions = precisions_of(options.flags.precision);
-  study.data = options.data_flags.request(options.data, options.samples, options.seed, study.build.memory_limit);
+  study.data = options.data_flags.request(options.data, options.samples, options.seed, study.build.limits.memory);
   study.output = options.output;
   if (!options.max_drop.empty()) study.max_drop = share_of("--max-drop", options.max_drop);
   if (!options.metric.empty()) study.metric = parse_metric(options.metric);

@@ -113,7 +113,7 @@ void add_verify(Command& verb, Context& context) {
            "' is a plan, which has no reference in it any more; verify the ONNX model (with the same --shapes)");
     const auto engine = load_or_build(options->model, options->flags, context);
     const ImportedModel model = ModelSource{options->model, "", {}}.import(
-        memory_limit_of(options->flags.memory_limit), engine->info().shapes);  // as imported: no pass has touched it
+        limits_of(options->flags), engine->info().shapes);  // as imported: no pass has touched it
     std::vector<Tensor> inputs;
     for (size_t i = 0; i < engine->inputs().size(); ++i) {
       const PortInfo& port = engine->inputs()[i];

@@ -520,7 +520,7 @@ void versus(const Options& options, Context& context) {
   Contest contest(options, context);
   const std::vector<std::string> engines = contestants(options);
   const ImportedModel model = ModelSource{options.path, "", {}}.import(
-      memory_limit_of(options.flags.memory_limit), build_options(options.flags, options.path, context).shapes);
+      limits_of(options.flags), build_options(options.flags, options.path, context).shapes);
   const std::vector<Setting> settings = contest.settings(!batch_symbol(input_specs(model.graph)).empty());
   const bool sweep = settings.size() > 1;
   for (const Setting& setting : settings) contest.prepare(setting);

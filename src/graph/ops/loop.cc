@@ -57,6 +57,7 @@ OnnxForm LoopBegin::onnx_form() const { return not_written(); }
 std::vector<TensorType> LoopEnd::infer(const InferContext& context) const {
   if (carried < 0 || context.size() < 3 || size_t(carried) > (context.size() - 3) / 2)
     fail(ErrorKind::bad_file, context.size(), " inputs were given for ", carried, " carried values");
+  if (limit < 1) fail(ErrorKind::bad_file, "a limit of ", limit, " iterations");
   const auto count = size_t(carried);
   expect_scalar(context, 0, DType::i64);
   expect_scalar(context, 1, DType::i64);

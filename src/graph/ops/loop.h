@@ -14,6 +14,9 @@
 
 namespace temper::ops {
 
+// The number of a loop's iterations may be any that a file holds, or a condition may never end it (docs/limits.md).
+constexpr int64_t kMostIterations = int64_t(1) << 24;
+
 // Each stands for all iterations: no single run of it has a result, and no pass may fold it.
 struct LoopBegin {
   static constexpr std::string_view name = "loop_begin";
@@ -40,13 +43,15 @@ struct LoopBegin {
 struct LoopEnd {
   static constexpr std::string_view name = "loop_end";
   static constexpr OpKind op_kind = OpKind::other;
-  int64_t carried = 0;        // how many values
-  std::vector<int64_t> open;  // as of its loop_begin
+  int64_t carried = 0;              // how many values
+  std::vector<int64_t> open;        // as of its loop_begin
+  int64_t limit = kMostIterations;  // a run that makes more is refused
 
   template <class Self, class F>
   static void fields(Self& op, F&& f) {
     f("carried", op.carried);
     f("open", op.open);
+    f("limit", op.limit);
   }
   bool operator==(const LoopEnd&) const = default;
   // The trip is given where it alone decides how many iterations there are.

@@ -72,7 +72,7 @@ std::vector<ValueId> add_loop(OnnxNode& node, ValueId trip, ValueId condition, c
     const bool trip_decides = begins_true && (given.at(0) == begins[1] || is_true(node, graph, given[0]));
     if (trip_decides && !trip.valid()) node.bad("it never ends: no number of iterations, and no condition");
     if (const Tensor* number = trip_decides ? graph.constant(trip) : nullptr; number && number->count() == 1)
-      check_iterations(number->to_ints()[0]);
+      check_iterations(number->to_ints()[0], node.limits().iterations);
     bool fits = true;
     for (size_t i = 0; i < carried.size(); ++i) {
       const TensorType &type = graph.type(carried[i]), &next = graph.type(given.at(1 + i));
@@ -92,6 +92,7 @@ std::vector<ValueId> add_loop(OnnxNode& node, ValueId trip, ValueId condition, c
     ops::LoopEnd end;
     end.carried = int64_t(carried.size());
     end.open = open;
+    end.limit = node.limits().iterations;
     std::vector<ValueId> last{begins[0], trip_decides ? trip : ValueId{}, given[0]};
     last.insert(last.end(), carried.begin(), carried.end());
     last.insert(last.end(), given.begin() + 1, given.end());
