@@ -2,7 +2,7 @@
 """The architectures that the suite of gpu_suite.py compares, as seeded torch modules: nothing is downloaded.
 
 `temper export benchmarks/architectures.py:bert_base_32` writes bert_base for a batch of 32: a module's name, and the batch.
-Modules come from torchvision, timm and transformers; what none of them has is written here."""
+Modules come from torchvision, timm, transformers and diffusers; what none of them has is written here. One has trained weights, those of a package."""
 import dataclasses
 import os
 import sys
@@ -22,6 +22,7 @@ class Architecture:
     inputs: Callable[[int], dict]  # from the batch to inputs by the names of forward()'s parameters
     large: int = 32               # the batch beside 1
     batches: tuple = ()           # others than (1, large)
+    suite: bool = True            # others are measured where they are named
 
     def all_batches(self):
         return self.batches or (1, self.large)
@@ -239,6 +240,59 @@ class Attention(nn.Module):
         return y.transpose(1, 2).flatten(2)
 
 
+class Span(nn.Module):
+    """A reader's answer: logits of where it starts and ends, [batch, 2, positions]."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, input_ids, attention_mask):
+        answer = self.model(input_ids=input_ids, attention_mask=attention_mask)
+        return torch.stack((answer.start_logits, answer.end_logits), 1)
+
+
+EXAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "examples")
+
+
+class Sentence(nn.Module):
+    """all-MiniLM-L6-v2 with its weights (examples/transformers/models.py): one vector for each sentence."""
+
+    def __init__(self):
+        super().__init__()
+        sys.path.insert(0, os.path.join(EXAMPLES, "transformers"))
+        import models
+        self.model = models.SentenceEmbedding()
+
+    def forward(self, input_ids, attention_mask):
+        return self.model.embed(input_ids, attention_mask)
+
+
+def sentences(batch, length=64):
+    """Sentences of Temper's documents, filled up to the length, as int64 ids and mask."""
+    sys.path.insert(0, os.path.join(EXAMPLES, "transformers"))
+    import text
+    words = text.Words()
+    words.tokenizer.enable_truncation(length)
+    return {name: torch.from_numpy(array) for name, array in words.batch(text.sentences_of(text.DOCUMENTS, batch), length).items()}
+
+
+def noise_predictor():
+    """Stable Diffusion 1.5's, with random weights, whose one input that is a step is a number for all."""
+    import diffusers
+    blocks = {"down_block_types": ("CrossAttnDownBlock2D",) * 3 + ("DownBlock2D",), "up_block_types": ("UpBlock2D",) + ("CrossAttnUpBlock2D",) * 3}
+    return Noise(diffusers.UNet2DConditionModel(sample_size=64, cross_attention_dim=768, attention_head_dim=8, **blocks))
+
+
+class Noise(nn.Module):
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, sample, timestep, states):
+        return self.model(sample, timestep, encoder_hidden_states=states, return_dict=False)[0]
+
+
 def rows(length, width):
     return lambda batch: {name: torch.randn(batch, length, width) for name in "qkv"}
 
@@ -279,13 +333,17 @@ ALL = {
     "lstm_both_ways": Architecture("recurrent", lambda: Recurrent("LSTM", num_layers=2, bidirectional=True), lambda batch: {"x": torch.randn(batch, 64, 256)}),
     "gru": Architecture("recurrent", lambda: Recurrent("GRU", num_layers=2), lambda batch: {"x": torch.randn(batch, 128, 256)}),
     "tcn": Architecture("convolution", Temporal, lambda batch: {"x": torch.randn(batch, 256, 1024)}),
-    # Not of the suite, measured where they are named: attention alone, by the length and the size of a head.
-    "attention_4096_128": Architecture("attention", lambda: Attention(128), rows(4096, 16 * 128), batches=(4,)),
-    "attention_16384_128": Architecture("attention", lambda: Attention(128), rows(16384, 16 * 128), batches=(1,)),
-    "attention_4096_64": Architecture("attention", lambda: Attention(64), rows(4096, 32 * 64), batches=(4,)),
-    "attention_16384_64": Architecture("attention", lambda: Attention(64), rows(16384, 32 * 64), batches=(1,)),
+    "bert_large_squad": Architecture("transformer", of_transformers("BertForQuestionAnswering", "BertConfig", Span, **LARGE), tokens(384, 30522), suite=False),
+    "minilm": Architecture("transformer", Sentence, sentences, batches=(1, 32, 1000), suite=False),
+    "sd15_unet": Architecture("convolution", noise_predictor, lambda batch: {"sample": torch.randn(batch, 4, 64, 64), "timestep": torch.tensor([999]),
+                                                                             "states": torch.randn(batch, 77, 768)}, batches=(2,), suite=False),
+    # Attention alone, by the length and the size of a head.
+    "attention_4096_128": Architecture("attention", lambda: Attention(128), rows(4096, 16 * 128), batches=(4,), suite=False),
+    "attention_16384_128": Architecture("attention", lambda: Attention(128), rows(16384, 16 * 128), batches=(1,), suite=False),
+    "attention_4096_64": Architecture("attention", lambda: Attention(64), rows(4096, 32 * 64), batches=(4,), suite=False),
+    "attention_16384_64": Architecture("attention", lambda: Attention(64), rows(16384, 32 * 64), batches=(1,), suite=False),
 }
-SUITE = [name for name, architecture in ALL.items() if architecture.kind != "attention"]
+SUITE = [name for name, architecture in ALL.items() if architecture.suite]
 
 
 def module_of(name):
@@ -299,8 +357,8 @@ def module_of(name):
     return module
 
 
-def inputs_of(name, batch):
-    torch.manual_seed(SEED + batch)
+def inputs_of(name, batch, seed=SEED):
+    torch.manual_seed(seed + batch)
     return ALL[name].inputs(batch)
 
 

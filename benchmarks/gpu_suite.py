@@ -12,6 +12,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 import architectures
@@ -22,6 +23,7 @@ sys.path.insert(0, os.path.join(HERE, "..", "python"))
 from temper.versus.turns import Child, Failure, medians, rounds_of, run_as_program, run_program, save, spread, tactics_of
 
 SCHEMA = "temper.gpu_suite/1"
+DRAW = threading.Lock()
 
 
 class Case:
@@ -31,6 +33,7 @@ class Case:
         self.args, self.name, self.batch = args, name, batch
         self.folder = os.path.join(args.folder, f"{name}_{batch}")
         self.model, self.plan = (os.path.join(self.folder, file) for file in ("model.onnx", "model.plan"))
+        self.ranges = os.path.join(self.folder, "ranges.json") if args.precision.startswith("int8") else None
         self.torch, self.failure = None, None
         self.row = {"model": name, "kind": architectures.ALL[name].kind, "batch": batch, "precision": args.precision}
 
@@ -39,16 +42,35 @@ class Case:
         os.makedirs(self.folder, exist_ok=True)
         try:
             if not os.path.exists(self.model):
-                partial = os.path.join(self.folder, "partial.onnx")
-                run_program([self.args.temper, "export", f"{HERE}/architectures.py:{self.name}_{self.batch}", "-o", partial, "--force",
+                # Large models keep their weights in a file beside, of the same name: both are made in a folder of their own.
+                partial = tempfile.mkdtemp(dir=self.folder)
+                run_program([self.args.temper, "export", f"{HERE}/architectures.py:{self.name}_{self.batch}", "-o", os.path.join(partial, "model.onnx"),
                              "--no-check", "--opset", "18", "--python", sys.executable, "--quiet"])
-                os.replace(partial, self.model)
+                for file in sorted(os.listdir(partial), key=lambda name: name.endswith(".onnx")):
+                    os.replace(os.path.join(partial, file), os.path.join(self.folder, file))
+                os.rmdir(partial)
+            if self.ranges:
+                self.calibrate()
             if "compile" in self.args.engines:
                 self.torch = Child("compile", [sys.executable, os.path.join(HERE, "gpu_child.py"), "compile", self.name, "--batch", str(self.batch),
-                                               "--precision", self.args.precision, "--exchange", self.folder])
+                                               "--precision", "fp16" if self.ranges else self.args.precision, "--exchange", self.folder])
                 self.row["compile_s"] = self.torch.start_s
         except Failure as failure:
             self.failure = str(failure)
+
+    def calibrate(self):
+        """Ranges of INT8, of as many samples as a batch has, which are others than those of the comparison."""
+        data = os.path.join(self.folder, "calibration.npz")
+        with DRAW:  # one generator of all threads
+            drawn = architectures.inputs_of(self.name, self.batch, seed=10_000)
+        numpy.savez(data, **{key: tensor.numpy() for key, tensor in drawn.items()})
+        seconds = run_program([self.args.temper, "calibrate", self.model, "--data", data, "-o", self.ranges, "--method", self.args.method, "--force", "--quiet"])[1]
+        self.row["calibrate_s"] = seconds
+
+    def given(self):
+        """The inputs as torch has them, once it has written them."""
+        keys = architectures.ALL[self.name].inputs(1)
+        return [word for key in keys for word in ("--input", f"{key}={self.folder}/{key}.npy")] if self.torch else []
 
     def gpu_flags(self):
         return ["--device", self.args.device, *[word for folder in self.args.cuda_path for word in ("--cuda-path", folder)]]
@@ -56,24 +78,27 @@ class Case:
     def build(self):
         start = time.perf_counter()
         run_program([self.args.temper, "build", self.model, "-o", self.plan, "--precision", self.args.precision, "--force",
-                     *self.gpu_flags(), *(["--no-timing-cache"] if self.args.cold else [])])
+                     *self.gpu_flags(), *(["--no-timing-cache"] if self.args.cold else []), *(["--calibration", self.ranges] if self.ranges else []),
+                     *(["--time-limit", str(self.args.search)] if self.args.search else [])])
         self.row["build_s"] = time.perf_counter() - start
         steps = json.loads(run_program([self.args.temper, "inspect", self.plan, "--layers", "--json"])[0])
         self.row.update(steps_of(steps))
 
     def difference(self):
-        """The largest difference of Temper's output from torch's in FP32, of the largest value."""
+        """The largest difference of Temper's output from torch's in FP32, of the largest value; and the cosine, mean and least of the samples."""
         outputs = os.path.join(self.folder, "outputs")
         shutil.rmtree(outputs, ignore_errors=True)
-        inputs = [word for key in architectures.inputs_of(self.name, 1) for word in ("--input", f"{key}={self.folder}/{key}.npy")]
-        run_program([self.args.temper, "run", self.plan, *inputs, "--output-dir", outputs, "--top", "0", *self.gpu_flags()])
+        run_program([self.args.temper, "run", self.plan, *self.given(), "--output-dir", outputs, "--top", "0", *self.gpu_flags()])
         found, wanted = (numpy.load(file).astype(numpy.float64) for file in (os.path.join(outputs, os.listdir(outputs)[0]), os.path.join(self.folder, "answer.npy")))
         if found.shape != wanted.shape or not numpy.isfinite(found).all():
             raise Failure(f"the output is {found.shape}, finite: {numpy.isfinite(found).all()}; wanted {wanted.shape}")
         self.row["difference"] = float(numpy.abs(found - wanted).max() / numpy.abs(wanted).max())
+        found, wanted = (x.reshape(len(x), -1) for x in (found, wanted))
+        cosines = (found * wanted).sum(1) / (numpy.linalg.norm(found, axis=1) * numpy.linalg.norm(wanted, axis=1))
+        self.row["cosine"] = {"mean": float(cosines.mean()), "least": float(cosines.min())}
 
     def measure(self):
-        children = [Child("temper", [self.args.temper, "bench", self.plan, "--pipe", *self.gpu_flags()])] + ([self.torch] if self.torch else [])
+        children = [Child("temper", [self.args.temper, "bench", self.plan, "--pipe", *self.given(), *self.gpu_flags()])] + ([self.torch] if self.torch else [])
         try:
             for child in children:
                 child.calibrate(self.args.seconds, 10)
@@ -83,6 +108,12 @@ class Case:
         self.row.update({f"{name}_ms": statistics.median(turns) for name, turns in times.items()})
         if self.torch:
             self.row["ratio"] = spread([b / a for a, b in zip(times["temper"], times["compile"])])
+        if self.args.profiles:
+            os.makedirs(self.args.profiles, exist_ok=True)
+            words = [word for path in self.args.cuda_path for word in ("--cuda-path", path)]
+            said = run_program([self.args.temper, "profile", self.plan, *self.given(), "--duration", "1s", *words])[0]
+            with open(os.path.join(self.args.profiles, f"{self.name}_{self.batch}.txt"), "w") as file:
+                file.write(said)
 
     def run(self):
         try:
@@ -114,11 +145,12 @@ def line(row):
     ratio = f"{row['ratio']['median']:7.3f} ({row['ratio']['min']:.3f}–{row['ratio']['max']:.3f})" if "ratio" in row else f"{'':22}"
     torch = f"{row['compile_ms']:9.3f}" if "compile_ms" in row else f"{'':9}"
     far = f"{row['difference']:11.1e}" if "difference" in row else f"{'':11}"
-    return f"{start}{row['temper_ms']:9.3f}{torch}  {ratio:22}{far}{row['build_s']:9.1f}{row['steps']:7}{row['host_steps']:9}"
+    near = f"{row['cosine']['mean']:10.5f}{row['cosine']['least']:9.5f}" if "cosine" in row else f"{'':19}"
+    return f"{start}{row['temper_ms']:9.3f}{torch}  {ratio:22}{far}{near}{row['build_s']:9.1f}{row['steps']:7}{row['host_steps']:9}"
 
 
 def report(rows):
-    print(f"{'model':18}{'batch':>6}  {'ms':>9}{'torch ms':>9}  {'Temper over torch':22}{'difference':>11}{'build s':>9}{'steps':>7}{'on host':>9}")
+    print(f"{'model':18}{'batch':>6}  {'ms':>9}{'torch ms':>9}  {'Temper over torch':22}{'difference':>11}{'cosine':>10}{'least':>9}{'build s':>9}{'steps':>7}{'on host':>9}")
     for row in rows:
         print(line(row))
     for kind in (*sorted({row["kind"] for row in rows}), None):
@@ -162,7 +194,8 @@ def main():
     parser.add_argument("--temper", default=os.path.join(HERE, "..", "build", "temper"))
     parser.add_argument("--only", type=names, default=architectures.SUITE, help="architectures, attention alone among them, or one of them at a batch (bert_base_32), separated by commas")
     parser.add_argument("--batches", type=lambda text: [int(b) for b in text.split(",")], help="instead of those that the suite names")
-    parser.add_argument("--precision", default="fp16", choices=["fp16", "bf16", "fp32", "tf32"])
+    parser.add_argument("--precision", default="fp16", choices=["fp16", "bf16", "fp32", "tf32", "int8", "int8+fp16"], help="with int8 PyTorch computes in FP16")
+    parser.add_argument("--method", default="mse", help="of the calibration for int8, as temper calibrate takes it")
     parser.add_argument("--engines", type=names, default=["temper", "compile"])
     parser.add_argument("--device", default="cuda:0")
     parser.add_argument("--cuda-path", action="append", default=[], help="given to temper")
@@ -171,6 +204,9 @@ def main():
     parser.add_argument("--jobs", type=int, default=8, help="how many exports and compilations run side by side")
     parser.add_argument("--cold", action="store_true", help="build without times of earlier builds")
     parser.add_argument("--folder", help="keeps models and torch's compile cache for later runs")
+    parser.add_argument("--search", type=int, help="seconds that a build may search, as its --time-limit")
+    parser.add_argument("--profiles", metavar="DIR", help="write the steps of each plan with their times there")
+    parser.add_argument("--wait", metavar="FILE", help="build and measure when FILE is there, so that other measurements can go before")
     parser.add_argument("--time-limit", type=float, help="seconds after which nothing new is measured; what is left is named")
     parser.add_argument("--join", nargs="+", metavar="FILE", help="results of earlier runs: print them as one, measure nothing")
     parser.add_argument("--json", help="save everything measured, after every architecture")
@@ -200,6 +236,8 @@ def main():
                 continue
             with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
                 list(pool.map(Case.prepare, some))
+            while args.wait and not os.path.exists(args.wait):
+                time.sleep(0.1)
             for case in some:
                 content["rows"].append(case.run())
                 print(line(content["rows"][-1]), file=sys.stderr, flush=True)

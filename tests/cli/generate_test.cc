@@ -4,8 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "../passes/tiny_gpt.h"
 #include "optimize/build_engine.h"
@@ -75,6 +77,28 @@ TEST(GenerateVerb, GoesOnFromTokenIds) {
   EXPECT_EQ(read["rows"][0]["ids"], nlohmann::json(want));
   EXPECT_EQ(read["rows"][0]["why"], "most");
   EXPECT_GT(read["tokens_per_s"], 0);
+}
+
+TEST(GenerateVerb, AnswersAParentThatAsksAgainAndAgain) {
+  const std::string folder = test_folder();
+  const auto engine = write_plan(folder);
+  const Outcome said = temper(folder, "generate tiny.plan --pipe",
+                              R"(printf '%s\n' '{"ids": [[3, 1, 4]], "most": 7}' '{"ids": [[9]], "most": 1}' )"
+                              R"('{"ids": [[3, 1, 4]], "logits": true}' |)");
+  ASSERT_EQ(said.code, 0) << said.err;
+  std::istringstream lines(said.out);
+  std::vector<nlohmann::json> answers;
+  for (std::string line; std::getline(lines, line);) answers.push_back(nlohmann::json::parse(line));
+  ASSERT_EQ(answers.size(), 4u);
+  EXPECT_EQ(answers[0]["vocabulary"], 11);
+  EXPECT_EQ(answers[1]["tokens"][0], nlohmann::json(tokens_of(engine, {3, 1, 4}, 7)));
+  EXPECT_GT(answers[1]["rate"], 0);
+  EXPECT_EQ(answers[2]["tokens"][0], nlohmann::json(tokens_of(engine, {9}, 1)));  // nothing is left of the text before
+  EXPECT_TRUE(answers[2]["rate"].is_null());
+  const std::vector<float> logits = answers[3]["logits"][0];
+  EXPECT_EQ(std::max_element(logits.begin(), logits.end()) - logits.begin(), answers[1]["tokens"][0][0]);
+  EXPECT_EQ(temper(folder, "generate tiny.plan --pipe", "echo what |").code, int(ErrorKind::bad_file));
+  EXPECT_EQ(temper(folder, "generate tiny.plan --pipe --prompt-ids 1").code, int(ErrorKind::usage));
 }
 
 TEST(GenerateVerb, TakesSeveralPromptsAsABatch) {

@@ -4,16 +4,32 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "base/json_struct.h"
 #include "base/parse.h"
 #include "base/quote.h"
+#include "base/version.h"
 #include "cli/json_text.h"
 #include "cli/model.h"
 #include "cli/tokenizer.h"
 #include "plan/file.h"
 
 namespace temper::cli {
+
+// What a line of --pipe asks for.
+struct Asked {
+  std::vector<std::vector<int64_t>> ids;  // the prompts, by row
+  int64_t most = 1;
+  bool logits = false;  // those behind the prompts, in the place of tokens
+};
+template <class V, Is<Asked> T>
+void json_fields(V& v, T& asked) {
+  v.field("ids", asked.ids);
+  v.may_lack("most", asked.most);
+  v.may_lack("logits", asked.logits);
+}
 
 namespace {
 
@@ -23,7 +39,7 @@ struct Options {
   std::vector<std::string> prompts, prompt_ids, stops;
   std::vector<int64_t> stop_ids;
   GenerateOptions generate;
-  bool ignore_end = false;
+  bool ignore_end = false, pipe = false;
 };
 
 std::vector<int64_t> parse_ids(const std::string& text) {
@@ -55,12 +71,56 @@ struct Row {
   std::unique_ptr<GrowingText> text;  // null: without a tokenizer
 };
 
+// For a parent that compares several engines (benchmarks/language_models.py): what the plan is, and for every line of
+// JSON on standard input one with the tokens, or the logits, and the times. The caches and what was recorded stay.
+void pipe(const Options& options, Context& context) {
+  if (!is_plan(options.model)) fail(ErrorKind::usage, "--pipe takes a plan file");
+  if (!options.prompts.empty() || !options.prompt_ids.empty())
+    fail(ErrorKind::usage, "with --pipe prompts come on standard input; leave out --prompt and --prompt-ids");
+  TokenReader reader(load_or_build(options.model, options.flags, context));
+  const auto say = [](const nlohmann::ordered_json& json) {
+    std::printf("%s\n", strict::dump(json).c_str());
+    std::fflush(stdout);
+  };
+  say({{"version", version()},
+       {"batch", reader.batch()},
+       {"positions", reader.positions()},
+       {"vocabulary", reader.vocabulary()}});
+  for (std::string line; std::getline(std::cin, line);) {
+    const strict::Json json = strict::parse(line, "what is asked");
+    Asked asked;
+    read_json(JsonInput(json, "", ""), asked);
+    reader.reset();
+    nlohmann::ordered_json answer;
+    if (asked.logits) {
+      reader.read(asked.ids);
+      for (int64_t row = 0; row < reader.batch(); ++row) {
+        const std::span<const float> logits = reader.logits(row);
+        answer["logits"].push_back(std::vector<float>(logits.begin(), logits.end()));
+      }
+    } else {
+      GenerateOptions generate = options.generate;
+      generate.most = asked.most;
+      Generator generator(reader, asked.ids, generate);
+      std::vector<std::vector<int64_t>> tokens(asked.ids.size());
+      for (std::vector<int64_t> chosen; !(chosen = generator.next()).empty();)
+        for (size_t row = 0; row < chosen.size(); ++row)
+          if (chosen[row] >= 0) tokens[row].push_back(chosen[row]);
+      const double behind = double(generator.tokens() - reader.batch()), rest = generator.rest_ms() / 1000;
+      answer = {{"tokens", tokens}, {"first_ms", generator.first_ms()}};
+      answer["rate"] = behind > 0 && rest > 0 ? nlohmann::ordered_json(behind / rest) : nlohmann::ordered_json();
+    }
+    say(answer);
+  }
+}
+
 void run(Options& options, Context& context) {
+  check(options.generate.sample);
+  if (options.pipe) return pipe(options, context);
   const bool text = !options.prompts.empty();
   if (text != options.prompt_ids.empty()) fail(ErrorKind::usage, "give either --prompt or --prompt-ids");
   for (const std::string& stop : options.stops)
     if (stop.empty()) fail(ErrorKind::usage, "--stop is empty: it is a text to stop at");
-  check(options.generate.sample);
   const std::string file = tokenizer_file(options);
   if (text && file.empty())
     fail(ErrorKind::usage, "--prompt needs a tokenizer: no tokenizer.json lies beside '", options.model,
@@ -93,6 +153,7 @@ void run(Options& options, Context& context) {
     for (const int64_t end : tokenizer->ends())
       if (end < reader.vocabulary()) options.generate.end_with.push_back(end);
   std::vector<std::vector<int64_t>> prompts;
+  prompts.reserve(rows.size());
   for (const Row& row : rows) prompts.push_back(row.prompt);
 
   const bool streams = rows.size() == 1 && !context.json;
@@ -183,6 +244,8 @@ void add_generate(Command& verb, Context& context) {
   verb.add_option("--stop", options->stops, "text to stop at, which is not shown").allow_extra_args(false);
   verb.add_option("--stop-ids", options->stop_ids, "token ids to stop behind").delimiter(',').type_name("IDS");
   verb.add_flag("--ignore-end", options->ignore_end, "go on behind the tokens that end a text");
+  verb.add_flag("--pipe", options->pipe,
+                "go on from the prompts that come as JSON on standard input; for use by a parent process");
   verb.add_option("--python", options->python, "Python interpreter that has the library tokenizers")
       .type_name("PROGRAM");
   add_model_flags(verb, options->flags);
