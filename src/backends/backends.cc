@@ -29,7 +29,7 @@ static const Backend& find_backend(std::string_view device, int& ordinal) {
     known += concat(known.empty() ? "" : ", ", backend->name, backend->queue ? ":N" : "");
   const bool several = device.find_first_of(",*") != device.npos;
   fail(ErrorKind::usage, "there is no device '", device, "'; this build has: ", known,
-       several ? "; here one device is named: lists are for run, evaluate and study" : "");
+       several ? "; here one device is named: lists are for run, bench, evaluate and study" : "");
 }
 
 const Backend& find_backend(std::string_view device) {

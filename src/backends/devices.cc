@@ -2,9 +2,11 @@
 #include "backends/devices.h"
 
 #include <algorithm>
+#include <exception>
 #include <optional>
 
 #include "backends/cuda/machine.h"
+#include "base/log.h"
 #include "base/numa.h"
 #include "base/parse.h"
 
@@ -22,6 +24,22 @@ std::optional<int> ordinal_of(std::string_view device) {
   if (!find_backend(device).queue) return std::nullopt;
   const size_t colon = device.find(':');
   return colon == device.npos ? 0 : parse_number<int>(device.substr(colon + 1));
+}
+
+void leave_out_full(std::vector<std::string>& devices, const DeviceSettings& settings) {
+  std::vector<std::string> open;
+  std::exception_ptr first;
+  for (const std::string& device : devices) {
+    try {
+      open_device(device, settings);
+      open.push_back(device);
+    } catch (const DeviceFull& error) {
+      if (!first) first = std::current_exception();
+      if (&device == &devices.back() && open.empty()) std::rethrow_exception(first);
+      log(LogLevel::warning, device, " is left out: ", error.what());
+    }
+  }
+  devices = std::move(open);
 }
 
 }  // namespace
@@ -64,6 +82,7 @@ std::vector<std::string> parse_devices(std::string_view list, const DeviceSettin
 std::vector<std::string> take_devices(std::string& device, const DeviceSettings& settings) {
   std::vector<std::string> devices = parse_devices(device, settings);
   if (devices.size() == 1 && devices[0] == device) return {};
+  if (devices.size() > 1) leave_out_full(devices, settings);
   device = devices[0];
   return devices;
 }

@@ -11,7 +11,9 @@ namespace temper {
 // and what is no list; what opening GPU 0 throws, where "cuda:*" finds none. Whether a GPU of that number is there
 // shows when it is opened.
 std::vector<std::string> parse_devices(std::string_view list, const DeviceSettings& settings = {});
-// For options that may be such a list: the list, and `device` becomes its first; none where `device` is one name.
+// For options that may be such a list: the list, and `device` becomes its first; none where `device` is one name. Of
+// several, those whose memory has no room even to open them are left out, with a warning that names each; where that
+// are all, the first one's DeviceFull is thrown.
 std::vector<std::string> take_devices(std::string& device, const DeviceSettings& settings = {});
 // The cores of the host that are beside the device (base/numa.h); none where the system does not tell.
 std::vector<int> cores_beside(const Device& device);

@@ -5,8 +5,17 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
+
+#include "base/error.h"
 
 namespace temper {
+
+// Error{machine} where the device's memory is not enough for what was asked. The device itself works.
+class DeviceFull : public Error {
+ public:
+  explicit DeviceFull(std::string message) : Error(ErrorKind::machine, std::move(message)) {}
+};
 
 class Queue {
  public:
@@ -15,8 +24,8 @@ class Queue {
   // The handle that others on the device order their own work by: for CUDA, a CUstream of its primary context.
   virtual void* handle() const = 0;
 
-  // Allocates memory of the device, at least 256-byte aligned, with undefined content. Throws Error{machine} with what
-  // is free.
+  // Allocates memory of the device, at least 256-byte aligned, with undefined content. Throws DeviceFull with what is
+  // free.
   virtual std::shared_ptr<void> allocate(int64_t bytes) = 0;
   // Allocates pinned memory of the host, which copies can run from and to while the host goes on.
   virtual std::shared_ptr<void> allocate_host(int64_t bytes) = 0;

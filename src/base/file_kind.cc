@@ -20,13 +20,10 @@ struct Schema {
   std::string_view name;
   FileKind kind;
 };
-constexpr Schema schemas[] = {{"temper.ranges", FileKind::ranges},
-                              {"temper.timings", FileKind::timings},
-                              {"temper.result", FileKind::result},
-                              {"temper.profile", FileKind::profile},
-                              {"temper.explain", FileKind::explanation},
-                              {"temper.study", FileKind::study},
-                              {"temper.step", FileKind::step}};
+constexpr Schema schemas[] = {{"temper.ranges", FileKind::ranges},   {"temper.timings", FileKind::timings},
+                              {"temper.result", FileKind::result},   {"temper.scaling", FileKind::scaling},
+                              {"temper.profile", FileKind::profile}, {"temper.explain", FileKind::explanation},
+                              {"temper.study", FileKind::study},     {"temper.step", FileKind::step}};
 
 struct File {
   int fd = -1;
@@ -179,6 +176,7 @@ std::string_view words_of(FileKind kind) {
     case FileKind::ranges: return "a file of ranges";
     case FileKind::timings: return "a timing cache";
     case FileKind::result: return "a result";
+    case FileKind::scaling: return "a result of several devices";
     case FileKind::profile: return "a profile";
     case FileKind::explanation: return "an explanation";
     case FileKind::study: return "a study";

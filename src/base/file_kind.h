@@ -16,6 +16,7 @@ enum class FileKind {
   ranges,
   timings,  // also one that was cut off or damaged behind its beginning
   result,
+  scaling,  // of several devices
   profile,
   explanation,
   study,

@@ -99,7 +99,7 @@ void add_device_flags(Command& verb, ModelFlags& flags) {
   verb.in(kDevice)
       .add_option("--device", flags.device,
                   "device to run on: cpu, cuda:N (the N-th NVIDIA GPU), or reference (slow scalar code that defines "
-                  "the right result); run, evaluate and study take several, like cuda:0,1, cuda:* or cpu,cpu")
+                  "the right result); run, bench, evaluate and study take several, like cuda:0,1, cuda:* or cpu,cpu")
       .capture_default_str();
   add_cuda_path(verb, flags.cuda_path);
   verb.in(kDevice)

@@ -188,6 +188,8 @@ std::string refusal_here(PlanFile& file, std::string_view manifest, const Device
       return concat("the plan was built for '", info.fingerprint, "', this machine is '", device.fingerprint, "'",
                     hint);
     file.device = std::move(device);
+  } catch (const DeviceFull&) {
+    throw;  // it is the right one
   } catch (const Error& error) {
     return concat("the plan was built for '", info.fingerprint, "', which cannot be used here: ", error.what(), hint);
   }

@@ -83,18 +83,22 @@ class PoolRun {
         std::string reasons;
         for (size_t d = 0; d < devices_.size(); ++d)
           reasons += concat(d ? "; " : "", devices_[d].name, ": ", losses_[d]);
-        fail(ErrorKind::machine, devices_.size() == 1 ? "the device is" : "all devices are", " lost: ", reasons);
+        fail(ErrorKind::machine, "all devices are lost or full: ", reasons);
       }
       say(unsaid, others);
       lock.lock();
     }
   }
 
-  void say(const std::vector<size_t>& lost, int64_t others) const {
+  struct Out {
+    size_t device;
+    bool full;  // not lost
+  };
+  void say(const std::vector<Out>& lost, int64_t others) const {
     if (others == 0) return;  // the error says it
-    for (size_t d : lost)
-      log(LogLevel::warning, devices_[d].name, " is lost, and its work goes to the ", others,
-          others == 1 ? " device" : " devices", " left: ", losses_[d]);
+    for (const auto& [d, full] : lost)
+      log(LogLevel::warning, devices_[d].name, full ? " has no room for the plan" : " is lost",
+          ", and its work goes to the ", others, others == 1 ? " device" : " devices", " left: ", losses_[d]);
   }
 
   void serve(size_t device) {
@@ -108,8 +112,13 @@ class PoolRun {
       lock.unlock();
       Result result;
       std::string loss;
+      bool full = false;
       try {
         result.finish = work_(device, piece);
+      } catch (const DeviceFull& error) {
+        result.error = std::current_exception();
+        loss = error.what();
+        full = true;
       } catch (const Error& error) {
         result.error = std::current_exception();
         if (error.kind() == ErrorKind::machine && devices_[device].is_lost()) loss = error.what();
@@ -118,7 +127,7 @@ class PoolRun {
       if (!loss.empty()) {
         again_.insert(piece);
         losses_[device] = loss;
-        unsaid_.push_back(device);
+        unsaid_.push_back({device, full});
         --alive_;
         changed_.notify_all();
         return;
@@ -138,9 +147,9 @@ class PoolRun {
   int64_t next_ = 0, end_;        // the next piece that nobody has begun, and where they end
   int64_t used_ = 0, ahead_ = 0;  // the piece that is waited for, and how far others may be ahead of it
   int64_t alive_ = 0;             // devices
-  std::set<int64_t> again_;       // pieces of lost devices
+  std::set<int64_t> again_;       // pieces of devices that are out
   std::map<int64_t, Result> results_;
-  std::vector<size_t> unsaid_;  // lost devices that no warning has named
+  std::vector<Out> unsaid_;  // that no warning has named
   bool stop_ = false;
   const Pool::Work& work_;
 };

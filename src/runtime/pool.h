@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Several devices that work on one job. Each has a thread, which takes the next piece as soon as it is done with one,
-// so that a slow device takes fewer; results are used in the order of the pieces; what a lost device was at, another
-// does.
+// so that a slow device takes fewer; results are used in the order of the pieces; what a device was at that is lost or
+// full, another does.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -32,14 +32,14 @@ class Pool {
   // is on the calling thread.
   //
   // An error of a piece is thrown where its result would have been used; no piece behind it is begun any more. But
-  // where it is Error{machine} and the device is lost, the piece goes to another device, a warning names the lost one,
-  // and it gets nothing any more, in later calls neither. Throws Error{machine} with the reasons when all are lost. One
-  // thread at a time may call it.
+  // where it is Error{machine} and the device is lost, or DeviceFull (the plan has no room there), the piece goes to
+  // another device, a warning names the one that is out, and it gets nothing any more, in later calls neither. Throws
+  // Error{machine} with the reasons when all are out. One thread at a time may call it.
   void run(int64_t count, const Work& work);
 
   // Pieces that each device has done, in all calls.
   const std::vector<int64_t>& done() const { return done_; }
-  // Why it is lost; "" for one that works.
+  // Why it is out; "" for one that works.
   const std::string& loss(size_t device) const { return losses_[device]; }
 
  private:

@@ -97,6 +97,33 @@ TEST_F(Devices, WhatIsNoListIsRefusedByName) {
   EXPECT_CONTAINS(built.err, "here one device is named");
 }
 
+TEST_F(Devices, BenchMeasuresEachAloneAndAllTogether) {
+  build("");
+  const Outcome done = temper(folder, "bench m.plan --device cpu,cpu --batch 4 --duration 100ms -o scaling.json");
+  ASSERT_EQ(done.code, 0) << done.err;
+  EXPECT_CONTAINS(done.out, "of alone");
+  EXPECT_CONTAINS(done.out, "of the sum of singles");
+  EXPECT_CONTAINS(done.err, "2 of the devices share the cores of one CPU");
+  const auto json = nlohmann::json::parse(read_file(folder + "scaling.json"));
+  EXPECT_EQ(json.at("schema"), "temper.scaling/1");
+  ASSERT_EQ(json.at("runs").size(), 1u);
+  EXPECT_EQ(json["runs"][0].at("batch"), 4);
+  ASSERT_EQ(json["runs"][0].at("scaling").size(), 1u) << "nothing is transferred on a CPU";
+  EXPECT_EQ(json["runs"][0]["scaling"][0].at("devices").size(), 2u);
+  EXPECT_EQ(temper(folder, "bench m.plan --device cpu,cpu --batch 1,4 --duration 50ms -o scaling.json").code, 0)
+      << "a file of the same kind is replaced";
+  EXPECT_CONTAINS(temper(folder, "bench m.plan --duration 50ms -o scaling.json").err, "a result of several devices");
+  const Outcome printed = temper(folder, "bench m.onnx --device cpu,reference --no-measure --duration 50ms --json -");
+  ASSERT_EQ(printed.code, 0) << printed.err;
+  EXPECT_EQ(nlohmann::json::parse(printed.out)["runs"][0]["scaling"][0]["devices"][1].at("device"), "reference");
+  for (const char* option : {"--rate 5", "--iterations 4", "--csv x.csv", "--pipe"}) {
+    const Outcome refused = temper(folder, concat("bench m.plan --device cpu,cpu ", option));
+    EXPECT_EQ(refused.code, 2) << option;
+    EXPECT_CONTAINS(refused.err, "is of one device");
+  }
+  EXPECT_CONTAINS(temper(folder, "bench m.plan --device cpu,cpu --streams 1,2").err, "--streams takes one value");
+}
+
 // Two GPUs that are memory of the host, with kernels that are compiled for it.
 class ScriptedDevices : public Devices {
  protected:
@@ -142,12 +169,44 @@ TEST_F(ScriptedDevices, AllGpusGiveTheAnswersOfOneAlsoWhenOneIsLostInTheMiddle) 
   EXPECT_GT(lost, 0);
 }
 
+TEST_F(ScriptedDevices, AGpuThatIsFullIsLeftOutAndIsTheErrorWhereItIsTheOnlyOne) {
+  const std::string run = "run m.plan --input x.npy --batch 4 --output-dir out --force" + libraries;
+  ASSERT_EQ(temper(folder, run + " --device cuda:1").code, 0);
+  const std::string want = read_file(folder + "out/logits.npy");
+  for (const char* full : {"0", "1"}) {
+    const Outcome one = temper(folder, run + " --device 'cuda:1,0'", concat("export SCRIPTED_FULL=", full, ";"));
+    ASSERT_EQ(one.code, 0) << one.err;
+    EXPECT_CONTAINS(one.err, concat("cuda:", full, " is left out: opening GPU ", full));
+    EXPECT_EQ(read_file(folder + "out/logits.npy"), want);
+  }
+  const Outcome alone = temper(folder, run + " --device cuda:1", "export SCRIPTED_FULL=1;");
+  EXPECT_EQ(alone.code, 5);
+  EXPECT_CONTAINS(alone.err, "opening GPU 1");
+}
+
+TEST_F(ScriptedDevices, BenchMeasuresWithAndWithoutTransfers) {
+  const Outcome done =
+      temper(folder, "bench m.plan --device 'cuda:*' --batch 4 --duration 100ms --json scaling.json" + libraries);
+  ASSERT_EQ(done.code, 0) << done.err;
+  EXPECT_CONTAINS(done.out, "inputs and outputs on the device");
+  EXPECT_CONTAINS(done.out, "inputs and outputs in pinned memory of the host, 2 streams a GPU");
+  const auto scaling = nlohmann::json::parse(read_file(folder + "scaling.json"))["runs"][0].at("scaling");
+  ASSERT_EQ(scaling.size(), 2u);
+  for (const auto& one : scaling) EXPECT_EQ(one.at("devices")[1].at("device"), "cuda:1");
+  const Outcome transfers = temper(
+      folder, "bench m.plan --device cuda:0,1 --batch 4 --duration 100ms --transfers --streams 3 --json -" + libraries);
+  ASSERT_EQ(transfers.code, 0) << transfers.err;
+  const auto only = nlohmann::json::parse(transfers.out)["runs"][0].at("scaling");
+  ASSERT_EQ(only.size(), 1u);
+  EXPECT_EQ(only[0].at("streams"), 3);
+}
+
 TEST_F(ScriptedDevices, TheGpuOfAnotherKindAndTheOneThatIsNotThereAreNamed) {
   const Outcome mixed = temper(folder, "run m.plan --input x.npy --device 'cuda:*,cpu'" + libraries);
   EXPECT_EQ(mixed.code, 2);
   EXPECT_CONTAINS(mixed.err, "cpu: the plan is for the device 'cuda:0'");
   const Outcome missing = temper(folder, "run m.plan --input x.npy --device cuda:0,2" + libraries);
-  EXPECT_EQ(missing.code, 4);
+  EXPECT_EQ(missing.code, 2);
   EXPECT_CONTAINS(missing.err, "there is no GPU 2; this machine has 2");
   const Outcome twice = temper(folder, "run m.plan --input x.npy --device 'cuda:*,1'" + libraries);
   EXPECT_EQ(twice.code, 2);

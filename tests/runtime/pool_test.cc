@@ -192,6 +192,38 @@ TEST_F(PoolOfScripts, AllDevicesLostIsOneErrorWithTheReasons) {
   }
 }
 
+TEST_F(PoolOfScripts, ADeviceWithoutRoomIsTakenOutLikeALostOne) {
+  Pool pool = pool_of(2);
+  const auto run = [&](std::vector<int64_t>& used, size_t full) {
+    pool.run(20, [&, full](size_t device, int64_t piece) -> Pool::Finish {
+      if (device == full || full > 1) throw DeviceFull(concat("allocating 5 MiB on ", device));
+      return [&used, piece] { used.push_back(piece); };
+    });
+  };
+  for (int round = 0; round < 2; ++round) {
+    std::vector<int64_t> used;
+    run(used, 1);
+    EXPECT_EQ(used, all(20));
+    if (pool.loss(1).empty()) continue;  // it did not come to a piece yet
+    EXPECT_EQ(pool.done()[1], 0);
+    ASSERT_EQ(messages_.size(), 1u);
+    EXPECT_NE(messages_[0].find("cuda:1 has no room for the plan, and its work goes to the 1 device left: allocating"),
+              std::string::npos)
+        << messages_[0];
+  }
+  std::vector<int64_t> used;
+  try {
+    run(used, 2);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::machine);
+    EXPECT_NE(std::string(error.what()).find("all devices are lost or full: cuda:0: allocating 5 MiB on 0; cuda:1"),
+              std::string::npos)
+        << error.what();
+  }
+  EXPECT_TRUE(used.empty());
+}
+
 TEST_F(PoolOfScripts, AnErrorIsThrownWhereItsResultWouldHaveBeenUsed) {
   for (const ErrorKind kind : {ErrorKind::usage, ErrorKind::machine}) {  // of a device that is not lost
     Pool pool = pool_of(3);

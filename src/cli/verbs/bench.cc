@@ -6,6 +6,7 @@
 #include <iostream>
 #include <thread>
 
+#include "backends/devices.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/parse.h"
@@ -14,6 +15,7 @@
 #include "bench/bench_engine.h"
 #include "bench/compare.h"
 #include "bench/table.h"
+#include "cli/bench_devices.h"
 #include "cli/data_flags.h"
 #include "cli/model.h"
 #include "cli/outputs.h"
@@ -272,6 +274,27 @@ void pipe(const Options& options, const Context& context) {
   }
 }
 
+// On a list of devices, which has a table of its own. `one_device`: options that were given and mean nothing there.
+void bench_list(const Options& options, const std::vector<std::string>& devices, const std::string& one_device,
+                const Context& context) {
+  if (!one_device.empty())
+    fail(ErrorKind::usage, one_device, " is of one device; --device names ", devices.size(),
+         ", which are measured alone and together");
+  for (const auto& [count, name] : {std::pair(options.precisions.size(), "--precision"),
+                                    {options.threads.size(), "--threads"},
+                                    {options.streams.size(), "--streams"}})
+    if (count > 1) fail(ErrorKind::usage, "with several devices, ", name, " takes one value");
+  DevicesBench bench{options.paths, devices, options.flags, options.batches, input_request(options)};
+  bench.flags = flags_for(options, options.precisions.empty() ? "" : options.precisions[0],
+                          options.threads.empty() ? 0 : options.threads[0]);
+  bench.seconds = seconds_of(options.duration);
+  if (!options.streams.empty()) bench.streams = options.streams[0];
+  bench.transfers_only = options.transfers;
+  bench.json_file = options.json_file;
+  bench.force = options.force;
+  bench_devices(bench, context);
+}
+
 }  // namespace
 
 void add_bench(Command& verb, Context& context) {
@@ -296,7 +319,9 @@ void add_bench(Command& verb, Context& context) {
        0);
   list("--batch", options->batches,
        "batch sizes to measure, e.g. 1,8,32; by default 1, what the plan was tuned for, or what --input holds", 1);
-  list("--streams", options->streams, "numbers of sessions that run at the same time, each back to back, e.g. 1,2,4",
+  list("--streams", options->streams,
+       "numbers of sessions that run at the same time, each back to back, e.g. 1,2,4; of each GPU where --device names "
+       "several (then 2)",
        1);
   verb.add_option(
           "--rate", options->rates,
@@ -304,7 +329,9 @@ void add_bench(Command& verb, Context& context) {
           "whether or not the previous one is done, and latency counts from the moment a request was due")
       .delimiter(',')
       .check(positive_number());
-  verb.add_option("--duration", options->duration, "longest time to spend on sampling each row of the table")
+  verb.add_option("--duration", options->duration,
+                  "longest time to spend on sampling each row of the table; where --device names several, of each "
+                  "alone and of all")
       .capture_default_str();
   verb.add_option("--error", options->error,
                   "precision of the median at which sampling ends, in percent (half of its 95 % interval)")
@@ -327,16 +354,22 @@ void add_bench(Command& verb, Context& context) {
   verb.add_flag("--no-cuda-graph", options->no_cuda_graph, "GPU: launch kernels one by one, not as one CUDA graph")
       .excludes("--transfers");
   verb.add_flag("--pipe", options->pipe, "run a plan whenever standard input asks for it; for use by a parent process");
-  verb.callback([options, &context] {
+  verb.callback([options, verb, &context] {
     const bool force = options->force;
-    check_files(
-        with_build_files({options->paths,
-                          input_paths(options->inputs),
-                          {{options->json_file == "-" ? "" : options->json_file, FileKind::result, force, "--json"},
-                           {options->csv_file, FileKind::csv, force, "--csv"},
-                           {options->markdown_file, FileKind::markdown, force, "--markdown"}}},
-                         options->flags));
-    if (options->pipe) pipe(*options, context);
+    const std::vector<std::string> devices = take_devices(options->flags.device, {options->flags.cuda_path});
+    const FileKind written = devices.size() > 1 ? FileKind::scaling : FileKind::result;
+    check_files(with_build_files({options->paths,
+                                  input_paths(options->inputs),
+                                  {{options->json_file == "-" ? "" : options->json_file, written, force, "--json"},
+                                   {options->csv_file, FileKind::csv, force, "--csv"},
+                                   {options->markdown_file, FileKind::markdown, force, "--markdown"}}},
+                                 options->flags));
+    std::string one_device;
+    for (const char* name : {"--pipe", "--rate", "--state", "--error", "--warmup", "--iterations", "--csv",
+                             "--markdown", "--no-cuda-graph"})
+      if (devices.size() > 1 && one_device.empty() && verb.get_option(name).given()) one_device = name;
+    if (devices.size() > 1) bench_list(*options, devices, one_device, context);
+    else if (options->pipe) pipe(*options, context);
     else Sweep(*options, context).run();
   });
 }

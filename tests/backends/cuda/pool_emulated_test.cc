@@ -3,6 +3,7 @@
 #include "../../plan/helpers.h"
 #include "backends/devices.h"
 #include "base/log.h"
+#include "bench/scaling.h"
 #include "emulated_gpu.h"
 #include "optimize/build_engine.h"
 #include "runtime/pool.h"
@@ -137,6 +138,65 @@ TEST_F(EmulatedPool, AGpuLostAtAnyCallLosesNoAnswer) {
     lost += !pool.loss(0).empty();
   }
   EXPECT_GT(lost, 0);
+}
+
+TEST_F(EmulatedPool, AGpuWithoutRoomForThePlanIsTakenOut) {
+  const auto engine = build("cuda:0");
+  auto& gpus = testing::ScriptedGpus::get();
+  const Tensor input = noise({2, 4}, 1);
+  const Tensor want = Session(engine).run({input})[0];
+  const Engines engines = engines_on(engine, {"cuda:0", "cuda:1"});
+  const auto fill = [&](const std::string& device, int ordinal) {
+    return open_queue(open_device(device))->allocate(gpus.memory_bytes - gpus.used_bytes(ordinal) - 4096);
+  };
+  {
+    const auto other_program = fill("cuda:1", 1);
+    Pool pool = pool_of(engines);
+    PoolSessions sessions(engines);
+    int64_t used = 0;
+    for (int round = 0; round < 50 && pool.loss(1).empty(); ++round)
+      pool.run(8, [&](size_t device, int64_t) -> Pool::Finish {
+        auto outputs = sessions.at(device).run({input});
+        return [&, outputs] { used += outputs[0].same_bits(want); };
+      });
+    EXPECT_EQ(used % 8, 0);
+    EXPECT_EQ(pool.done()[1], 0);
+    ASSERT_EQ(warnings_.size(), 1u);
+    EXPECT_TRUE(warnings_[0].starts_with("cuda:1 has no room for the plan")) << warnings_[0];
+  }
+  // Alone it is the error.
+  const auto other_program = fill("cuda:1", 1);
+  EXPECT_THROW(Session(engines[1]).run({input}), DeviceFull);
+}
+
+TEST_F(EmulatedPool, TwoGpusAreMeasuredAloneAndTogetherWithAndWithoutTransfers) {
+  const Engines engines = engines_on(build("cuda:0"), {"cuda:0", "cuda:1"});
+  const std::vector<Dims> shapes{{2, 4}};
+  ASSERT_TRUE(can_stay_on(engines, shapes));
+  auto& gpus = testing::ScriptedGpus::get();
+  for (const bool transfers : {false, true}) {
+    const Scaling scaling =
+        measure_scaling(engines, shapes, {.seconds = 0.06, .rounds = 6, .transfers = transfers, .streams = 2});
+    ASSERT_EQ(scaling.devices.size(), 2u);
+    EXPECT_EQ(scaling.devices[1].device, "cuda:1");
+    for (const auto& device : scaling.devices)
+      for (const auto* rates : {&device.alone, &device.together}) {
+        ASSERT_EQ(rates->size(), 6u);
+        for (const double rate : *rates) EXPECT_GT(rate, 0);
+      }
+    EXPECT_EQ(scaling.inputs, transfers ? "in pinned memory of the host" : "on the device");
+    EXPECT_EQ(scaling.streams, transfers ? 2 : 1);
+    EXPECT_TRUE(scaling.notes.empty());
+    EXPECT_TRUE(scaling.of_sum_interval());
+  }
+  gpus.lost_at = gpus.calls + 200;
+  try {
+    measure_scaling(engines, shapes, {.seconds = 0.06, .transfers = true});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::machine);
+    EXPECT_TRUE(std::string(error.what()).starts_with("cuda:0: ")) << error.what();
+  }
 }
 
 }  // namespace

@@ -36,6 +36,7 @@ cuda::DriverApi ScriptedGpus::api() {
   a.primary_retain = [](ContextHandle* c, DeviceHandle d) {
     return locked([&](S& s) {
       if (const Result lost = s.begin(d)) return lost;
+      if (s.full.contains(d)) return kOutOfMemory;
       return s.make(c, {"context", d});
     });
   };

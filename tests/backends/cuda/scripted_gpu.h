@@ -41,6 +41,7 @@ class ScriptedGpus {
   int64_t memory_bytes = int64_t(1) << 30;  // of each
   int64_t calls = 0;                        // by any GPU
   int64_t lost_at = -1;                     // the call from which on GPU 0 fails in all it is asked for
+  std::set<int> full;                       // GPUs that have no room for a context
   std::vector<std::string> launches;        // names of kernels that ran, in order
   int64_t graphs_recorded = 0, copies_on_device = 0;
   // What streams were told, in order: "record", "wait" (for an event), "work", "synchronize".
@@ -59,6 +60,7 @@ class ScriptedGpus {
     memory_bytes = int64_t(1) << 30;
     calls = graphs_recorded = copies_on_device = 0;
     lost_at = -1;
+    full.clear();
     launches.clear();
     order.clear();
     misuses.clear();

@@ -29,6 +29,7 @@ __attribute__((constructor)) static void fill() {
   TEMPER_FILL(tensor_map_tiled, )
   TEMPER_FILL(tensor_map_im2col, )
 #undef TEMPER_FILL
+  if (const char* gpu = std::getenv("SCRIPTED_FULL")) temper::testing::ScriptedGpus::get().full = {std::atoi(gpu)};
   if (const char* at = std::getenv("SCRIPTED_LOST_AT")) temper::testing::ScriptedGpus::get().lost_at = std::atoll(at);
 }
 

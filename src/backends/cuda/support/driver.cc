@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cuda/support/driver.h"
 
+#include "backends/queue.h"
 #include "base/checked.h"
 
 namespace temper::cuda {
@@ -116,7 +117,7 @@ void Driver::raise(Result result, std::string_view what, bool planned) const {
     case kNotFound:
       fail(ErrorKind::bad_file, cause, ": the compiled kernels are not those that the plan names; build it again");
     case kOutOfMemory:
-      fail(ErrorKind::machine, cause, "; use a smaller batch, or close other programs that use this GPU");
+      throw DeviceFull(concat(cause, "; use a smaller batch, or close other programs that use this GPU"));
     default:
       fail(
           ErrorKind::machine, cause,
