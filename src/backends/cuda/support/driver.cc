@@ -360,7 +360,7 @@ TensorMap make_tensor_map(const Gpu& gpu, const TensorMapSpec& spec, DevicePoint
   const int swizzle = spec.swizzle == 128 ? 3 : spec.swizzle == 64 ? 2 : spec.swizzle == 32 ? 1 : 0;
   constexpr int kNoInterleave = 0, kPromoteTo256 = 3, kZeros = 0;
   const uint32_t rank = uint32_t(spec.sizes.size());
-  void* at = reinterpret_cast<void*>(address);
+  void* at = reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr): the GPU's
   TensorMap map;
   if (spec.pixels == 0)
     gpu.driver().call(Operation::other, "describing a matrix", api.tensor_map_tiled, map.bytes, dtype, rank, at,
