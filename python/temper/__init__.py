@@ -37,7 +37,7 @@ try:
     from ._build import LayerDecision, MixedPrecision, Timings, build
     from ._bench import BenchResult, Comparison, bench, compare, load_results, save_results
     from ._generate import Generation, Token, generate
-    from ._evaluate import Evaluation, McNemar, OutputDifference, Share, evaluate
+    from ._evaluate import Evaluation, McNemar, OutputDifference, Perplexity, Share, evaluate
     from ._study import StudiedPrecision, Study, study
     from ._log import set_log_callback
     from ._profile import ExplainedEngine, Explanation, Finding, Profile, ProfiledStep, explain, profile
@@ -87,6 +87,7 @@ __all__ = [
     "MissingPackageError",
     "MixedPrecision",
     "OutputDifference",
+    "Perplexity",
     "Port",
     "Profile",
     "ProfiledStep",

@@ -315,7 +315,8 @@ def build(
         What the loss is measured on: a path, arrays by input name with the right classes as ``"labels"``, or :class:`Data`.
         Without ``calibration``, these samples also calibrate.
     metric
-        What ``max_drop`` limits: ``"top1"`` (with labels), ``"agreement"`` (a classifier without), ``"cosine"`` (1 - cosine) or
+        What ``max_drop`` limits: ``"top1"`` (with labels), ``"agreement"`` (a classifier without, and texts), ``"perplexity"``
+        (of a language model, its rise as a share), ``"cosine"`` (1 - cosine) or
         ``"snr"`` (noise / signal).
     raise_to
         For ``"int8"``: ``"bf16"`` (FP32 where that loses too much) or ``"fp32"``; by default BF16 where the device has it. With

@@ -64,6 +64,19 @@ class OutputDifference:
 
 
 @dataclasses.dataclass(frozen=True)
+class Perplexity:
+    """How well a language model foretells texts: exp of the mean of -log(probability) of each token behind those before it."""
+
+    value: float | None
+    """None where a logit is NaN, or a probability 0."""
+    tokens: int
+    """That were foretold."""
+    reference: float | None = None
+    rise: float | None = None
+    """By how much it is above the reference's, as a share of that."""
+
+
+@dataclasses.dataclass(frozen=True)
 class Evaluation:
     """What came out of :func:`evaluate`. What needs labels, a classifier or a reference is None without it.
 
@@ -83,7 +96,9 @@ class Evaluation:
     reference_top1: Share | None
     mcnemar: McNemar | None
     agreement: Share | None
-    """With the reference: the same best class."""
+    """With the reference: the same best class, of samples or, in texts, of tokens."""
+    perplexity: Perplexity | None
+    """Of a language model on texts of token ids."""
     outputs: tuple[OutputDifference, ...]
     left_out: tuple[tuple[str, str], ...]
     """Pictures that cannot be read, each with the reason."""
@@ -96,6 +111,8 @@ class Evaluation:
         figures = [(name, share) for name, share in (("top-1", self.top1), ("top-5", self.top5), ("top-1 of the reference", self.reference_top1),
                                                      ("agreement with the reference", self.agreement)) if share is not None]  # fmt: skip
         figures += [(name, score) for name, score in (("score", self.score), ("score of the reference", self.reference_score)) if score is not None]
+        if self.perplexity is not None:
+            figures += [("perplexity", self.perplexity.value), *([("perplexity of the reference", self.perplexity.reference)] if self.perplexity.reference is not None else [])]
         figures += [(f"{output.output}: SNR in dB", output.snr_db) for output in self.outputs]
         return table(("figure", "value"), figures, caption=f"{self.precision} on {self.samples} samples")
 
@@ -119,6 +136,7 @@ def _evaluation_of(record: dict[str, Any]) -> Evaluation:
         reference_top1=share_of(record.get("reference_top1"), "right", samples),
         mcnemar=pairs and McNemar(pairs["lost"], pairs["won"], pairs["p"], pairs["drop"], *pairs["drop_ci95"]),
         agreement=share_of(record.get("agreement"), "same", samples),
+        perplexity=Perplexity(**record["perplexity"]) if "perplexity" in record else None,
         outputs=tuple(OutputDifference(**output) for output in record.get("outputs", ())),
         left_out=tuple((one["picture"], one["why"]) for one in record["left_out"]),
         record=record,
@@ -136,7 +154,7 @@ def _judged_by(metric: Callable[[Answers], Any], model: Any, data: DataSource, r
     record = {"samples": len(answers), "batch": answers.batch, "precision": answers.engine.precision, "score": score, "reference_score": other}
     return Evaluation(
         samples=len(answers), batch=answers.batch, precision=answers.engine.precision, placeholder=answers.engine._native.info()["placeholder"], classes=None,
-        output=None, top1=None, top5=None, reference_top1=None, mcnemar=None, agreement=None, outputs=(), left_out=answers.left_out, record=record,
+        output=None, top1=None, top5=None, reference_top1=None, mcnemar=None, agreement=None, perplexity=None, outputs=(), left_out=answers.left_out, record=record,
         score=score, reference_score=other)  # fmt: skip
 
 
@@ -163,7 +181,7 @@ def evaluate(
     data
         A path, arrays by input name with the right classes as ``"labels"``, or :class:`Data`.
     metric
-        What must come out: ``"top1"`` (needs labels), or ``"agreement"``, ``"cosine"`` or ``"snr"`` (beside FP32). Without,
+        What must come out: ``"top1"`` (needs labels), or ``"agreement"``, ``"perplexity"`` (a language model, texts of token ids), ``"cosine"`` or ``"snr"`` (beside FP32). Without,
         whatever the data allow. Or a function of one's own of all answers (:class:`Answers`: names, labels, outputs), whose result is
         :attr:`Evaluation.score`: a detector's mAP by :mod:`temper.metrics`, for instance.
     reference

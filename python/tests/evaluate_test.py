@@ -47,6 +47,21 @@ class WorkflowCase(Case):
 
 
 class EvaluateTest(WorkflowCase):
+    def test_a_language_model_has_a_perplexity(self):
+        import onnx
+        from onnx import TensorProto, helper, numpy_helper
+        table = numpy.array([[0, 2, 0], [1, 0, 3], [0.5, 1, 0]], "float32")
+        graph = helper.make_graph([helper.make_node("Gather", ["table", "input_ids"], ["logits"])], "lm",
+                                  [helper.make_tensor_value_info("input_ids", TensorProto.INT64, ["b", "s"])],
+                                  [helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["b", "s", 3])], [numpy_helper.from_array(table, "table")])  # fmt: skip
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), self.path("lm.onnx"))
+        ids = numpy.array([[0, 1, 2, 2], [1, 0, 0, 1]])
+        nll = numpy.log(numpy.exp(table).sum(1))[ids[:, :-1]] - table[ids[:, :-1], ids[:, 1:]]
+        found = temper.evaluate(self.path("lm.onnx"), {"input_ids": ids}, reference=self.path("lm.onnx"), measure=False, threads=1)
+        self.assertAlmostEqual(found.perplexity.value, numpy.exp(nll.mean()), places=6)
+        self.assertEqual((found.perplexity.tokens, found.perplexity.rise, found.agreement.rate), (6, 0, 1))
+        self.assertIsNone(temper.evaluate(DIGITS, self.arrays, measure=False, threads=1).perplexity)
+
     def test_the_record_is_that_of_the_program(self):
         wanted = told("evaluate", DIGITS, "--data", self.npz, "--metric", "agreement", "--threads", "1", "--no-measure", "--samples", "90", "--seed", "4")
         for data in (self.npz, self.arrays, temper.Data(self.arrays)):

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 
+#include "data/given_inputs.h"
 #include "data/sample.h"
+#include "data/tokens.h"
 #include "optimize/precision.h"
 #include "optimize/trial.h"
 #include "quantize/observe.h"
@@ -75,7 +77,8 @@ MethodTrials::MethodTrials(const Observation& seen, const PlacementOptions& plac
   for (const PortInfo& input : reference->inputs()) inputs_.push_back(input.name);
   for (const PortInfo& output : reference->outputs()) outputs_.push_back(output.name), types.push_back(output.type);
   // The truth does not matter here, and may not be known.
-  const Evaluator evaluator(outputs_, classes_output(outputs_, types, ""), false, true);
+  const bool text = text_inputs(input_specs(*reference)).tokens >= 0;
+  const Evaluator evaluator(outputs_, classes_output(outputs_, types, "", text), false, true);
   reference_ = std::make_unique<Session>(reference);
   for (const char* name : kMethods) {
     Ranges ranges;

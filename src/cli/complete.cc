@@ -142,7 +142,7 @@ Words configured(const Line& line) {
 }
 
 Words methods(const Line&) { return plain({"auto", "minmax", "percentile:99.99", "mse", "entropy"}); }
-Words metrics(const Line&) { return plain({"top1", "agreement", "cosine", "snr"}); }
+Words metrics(const Line&) { return plain({"top1", "agreement", "perplexity", "cosine", "snr"}); }
 Words raised(const Line&) { return plain({"bf16", "fp16", "fp32"}); }
 Words releases(const Line&) {
   Words words;

@@ -25,6 +25,7 @@ void print_evaluation(const Evaluation& evaluation) {
   if (const auto& a = evaluation.agreement)
     row(a->positions ? "agreement of positions" : "agreement", a->same, a->n, a->rate(), a->interval());
   if (!rates.rows.empty()) print_table(rates);
+  if (evaluation.perplexity) std::printf("%s\n", perplexity_text(evaluation).c_str());
   if (evaluation.mcnemar) std::printf("against the reference: %s\n", mcnemar_text(*evaluation.mcnemar).c_str());
   if (evaluation.differences.empty()) return;
   Table outputs{{{"output", false}, {"cosine"}, {"least cosine"}, {"SNR"}, {"largest difference"}, {"sample"}}, {}};

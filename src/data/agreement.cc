@@ -10,6 +10,9 @@ namespace temper {
 
 namespace {
 
+constexpr const char* kNoNextTokens =
+    "the metric perplexity needs texts of token ids, and a language model: an output [batch, positions, vocabulary] "
+    "(--output-name, if it is not called logits) of what follows each token, which later tokens do not change";
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // Whatever the dtype, as doubles; f32, the usual one, without a copy.
@@ -78,7 +81,7 @@ void join(Evaluation& all, const Evaluation& next) {
   }
   const auto kinds = [](const Evaluation& e) {
     return std::tuple(e.output, e.accuracy.has_value(), e.mcnemar.has_value(), e.agreement.has_value(),
-                      e.differences.size(), e.accuracy ? e.accuracy->classes : 0);
+                      e.perplexity.has_value(), e.differences.size(), e.accuracy ? e.accuracy->classes : 0);
   };
   if (kinds(all) != kinds(next))
     fail(ErrorKind::usage, "these evaluations cannot be joined: they are of other outputs, or of another reference");
@@ -99,6 +102,11 @@ void join(Evaluation& all, const Evaluation& next) {
     all.agreement->same += next.agreement->same;
     all.agreement->positions |= next.agreement->positions;
   }
+  for (auto perplexity : {&Evaluation::perplexity, &Evaluation::reference_perplexity})
+    if (all.*perplexity) {
+      (all.*perplexity)->n += (next.*perplexity)->n;
+      (all.*perplexity)->nll += (next.*perplexity)->nll;
+    }
   for (size_t i = 0; i < all.differences.size(); ++i) {
     OutputDifference& sum = all.differences[i];
     const OutputDifference& more = next.differences[i];
@@ -113,25 +121,70 @@ void join(Evaluation& all, const Evaluation& next) {
   }
 }
 
-Evaluator::Evaluator(std::vector<std::string> outputs, int classes, bool labelled, bool with_reference)
-    : outputs_(std::move(outputs)), classes_(classes), labelled_(labelled && classes >= 0) {
+Evaluator::Evaluator(std::vector<std::string> outputs, int classes, bool labelled, bool with_reference, int tokens)
+    : outputs_(std::move(outputs)), classes_(classes), tokens_(tokens), labelled_(labelled && classes >= 0) {
   if (classes >= 0) result_.output = outputs_.at(size_t(classes));
   if (labelled_) result_.accuracy.emplace();
+  if (classes >= 0 && tokens >= 0) {
+    result_.perplexity.emplace();
+    if (with_reference) result_.reference_perplexity.emplace();
+  }
   if (!with_reference) return;
   if (labelled_) result_.reference_accuracy.emplace(), result_.mcnemar.emplace();
   if (classes >= 0) result_.agreement.emplace();
   for (const std::string& output : outputs_) result_.differences.emplace_back().output = output;
 }
 
+namespace {
+
+// The rows [n, classes] of the positions that hold a token.
+Tensor rows_of_tokens(const Tensor& rows, const std::vector<char>& is_token) {
+  const int64_t classes = rows.dims()[1], count = std::count(is_token.begin(), is_token.end(), char(1));
+  if (count == rows.dims()[0]) return rows;
+  Tensor kept(DType::f32, {count, classes});
+  float* to = kept.data<float>();
+  for (size_t i = 0; i < is_token.size(); ++i)
+    if (is_token[i]) to = std::copy_n(rows.data<float>() + int64_t(i) * classes, classes, to);
+  return kept;
+}
+
+// Logits [batch, positions, vocabulary] against the tokens that follow.
+void foretell(Perplexity& sum, const Tensor& logits, const Batch& batch, const Tensor& tokens) {
+  const std::vector<int64_t> ids = tokens.to_ints();
+  const Tensor floats = logits.converted(DType::f32);
+  const int64_t positions = logits.dims()[1], classes = logits.dims()[2];
+  if (int64_t(ids.size()) != batch.count * positions)
+    fail(ErrorKind::usage, "an output ", logits.type(), " foretells no tokens ", tokens.type());
+  for (int64_t s = 0; s < batch.count; ++s)
+    for (int64_t p = 0; p + 1 < positions; ++p) {
+      const size_t at = size_t(s * positions + p);
+      if (!batch.is_token.empty() && !(batch.is_token[at] && batch.is_token[at + 1])) continue;
+      const int64_t next = ids[at + 1];
+      if (next < 0 || next >= classes)
+        fail(ErrorKind::usage, "sample ", batch.samples[size_t(s)], ", position ", p + 1, ": the token ", next,
+             " is outside of the ", classes, " that the output foretells");
+      const float* row = floats.data<float>() + int64_t(at) * classes;
+      const double most = *std::max_element(row, row + classes);
+      double all = 0;
+      for (int64_t c = 0; c < classes; ++c) all += std::exp(double(row[c]) - most);
+      const double nll = std::log(all) + most - double(row[next]);
+      sum.nll += std::isnan(nll) ? kInfinity : nll;
+      ++sum.n;
+    }
+}
+
+}  // namespace
+
 // A row for each answer.
-Tensor Evaluator::answers(const Tensor& output) {
+Tensor Evaluator::answers(const Tensor& output, const Batch& batch) {
   if (output.rank() != 3 || output.dims()[2] == 1) return class_rows(output, result_.output);
   if (labelled_)
     fail(ErrorKind::usage, "output '", result_.output, "' ", output.type(),
          " holds an answer for each position, which the labels of the data do not; leave the labels out");
   if (result_.agreement) result_.agreement->positions = true;
   const Dims& dims = output.dims();
-  return class_rows(output.reshaped({dims[0] * dims[1], dims[2]}), result_.output);
+  const Tensor rows = class_rows(output.reshaped({dims[0] * dims[1], dims[2]}), result_.output);
+  return int64_t(batch.is_token.size()) == rows.dims()[0] ? rows_of_tokens(rows, batch.is_token) : rows;
 }
 
 void Evaluator::add(const Batch& batch, const std::vector<Tensor>& reference, const std::vector<Tensor>& tested) {
@@ -139,11 +192,17 @@ void Evaluator::add(const Batch& batch, const std::vector<Tensor>& reference, co
   for (size_t i = 0; i < result_.differences.size(); ++i)
     result_.differences[i].add(reference.at(i), tested.at(i), batch.samples);
   if (classes_ < 0) return;
-  const Tensor rows = answers(tested.at(size_t(classes_)));
+  if (tokens_ >= 0) {
+    const Tensor& tokens = batch.inputs.at(size_t(tokens_));
+    foretell(*result_.perplexity, tested.at(size_t(classes_)), batch, tokens);
+    if (result_.reference_perplexity)
+      foretell(*result_.reference_perplexity, reference.at(size_t(classes_)), batch, tokens);
+  }
+  const Tensor rows = answers(tested.at(size_t(classes_)), batch);
   std::vector<bool> right;
   if (labelled_) right = result_.accuracy->add(rows, batch.labels, batch.samples);
   if (!result_.agreement) return;
-  const Tensor other = answers(reference.at(size_t(classes_)));
+  const Tensor other = answers(reference.at(size_t(classes_)), batch);
   if (labelled_) {
     const std::vector<bool> before = result_.reference_accuracy->add(other, batch.labels, batch.samples);
     McNemar& pairs = *result_.mcnemar;
@@ -165,7 +224,8 @@ void Evaluator::add(const Batch& batch, const std::vector<Tensor>& reference, co
   }
 }
 
-int classes_output(const std::vector<std::string>& names, const std::vector<TensorType>& types, std::string_view name) {
+int classes_output(const std::vector<std::string>& names, const std::vector<TensorType>& types, std::string_view name,
+                   bool text) {
   const auto classifies = [](const TensorType& type) {
     const Shape& shape = type.shape;
     bool good = is_float(type.dtype) && shape.size() >= 2 && (!shape[1].is_constant() || shape[1].value() > 1);
@@ -186,20 +246,24 @@ int classes_output(const std::vector<std::string>& names, const std::vector<Tens
     }
     if (name.empty() && classifies(types[i])) found = found == -1 ? int(i) : -2;
   }
+  if (name.empty() && text && found == -1)
+    for (size_t i = 0; i < names.size(); ++i)
+      if (names[i] == "logits" && is_float(types[i].dtype) && types[i].shape.size() == 3) return int(i);
   if (!name.empty()) fail(ErrorKind::usage, "the model has no output '", name, "'; it has: ", list);
   return std::max(found, -1);
 }
 
 Metric parse_metric(std::string_view text) {
-  for (Metric metric : {Metric::top1, Metric::agreement, Metric::cosine, Metric::snr})
+  for (Metric metric : {Metric::top1, Metric::agreement, Metric::perplexity, Metric::cosine, Metric::snr})
     if (text == name_of(metric)) return metric;
-  fail(ErrorKind::usage, "there is no metric '", text, "'; there are top1, agreement, cosine and snr");
+  fail(ErrorKind::usage, "there is no metric '", text, "'; there are top1, agreement, perplexity, cosine and snr");
 }
 
 std::string_view name_of(Metric metric) {
   switch (metric) {
     case Metric::top1: return "top1";
     case Metric::agreement: return "agreement";
+    case Metric::perplexity: return "perplexity";
     case Metric::cosine: return "cosine";
     case Metric::snr: return "snr";
   }
@@ -231,6 +295,12 @@ double drop_of(const Evaluation& evaluation, Metric metric) {
            "the metric agreement needs an output that holds classes (--output-name); cosine and snr compare outputs of "
            "any kind");
     return 1 - evaluation.agreement->rate();
+  }
+  if (metric == Metric::perplexity) {
+    if (!evaluation.reference_perplexity) fail(ErrorKind::usage, kNoNextTokens);
+    const double rise = (evaluation.perplexity->nll - evaluation.reference_perplexity->nll) /
+                        double(std::max<int64_t>(1, evaluation.perplexity->n));
+    return std::isnan(rise) ? kInfinity : std::expm1(rise);
   }
   if (metric == Metric::snr) return worst_noise_share(evaluation);
   double worst = 0;

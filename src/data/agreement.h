@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Scores the outputs of an engine: against the truth where there is one, against another engine's outputs always.
 #pragma once
+#include <cmath>
 #include <optional>
 #include <span>
 #include <string>
@@ -39,6 +40,14 @@ struct Agreement {
   Interval interval() const { return wilson_interval(same, n); }
 };
 
+// How well a language model foretells texts: by the probability, softmax of its logits, of each token behind those
+// before it.
+struct Perplexity {
+  int64_t n = 0;   // tokens that were foretold
+  double nll = 0;  // sum of -log(probability); infinite where a logit that counts is NaN
+  double value() const { return n ? std::exp(nll / double(n)) : 1; }
+};
+
 // The outcome of a run over data. Figures that need truth, a reference or a classifier's output are absent without it.
 struct Evaluation {
   int64_t samples = 0;
@@ -46,6 +55,7 @@ struct Evaluation {
   std::optional<Accuracy> accuracy, reference_accuracy;
   std::optional<McNemar> mcnemar;  // the reference first
   std::optional<Agreement> agreement;
+  std::optional<Perplexity> perplexity, reference_perplexity;
   std::vector<OutputDifference> differences;  // against the reference, by output
 };
 
@@ -56,16 +66,18 @@ void join(Evaluation& all, const Evaluation& next);
 class Evaluator {
  public:
   // `classes` is the number of the output that holds the classes, -1 for none; `labelled`: batches bring the truth.
-  Evaluator(std::vector<std::string> outputs, int classes, bool labelled, bool with_reference);
+  // `tokens`: the input whose tokens this output foretells, [batch, positions, vocabulary] of what follows each of
+  // them; -1: none, and there is no perplexity.
+  Evaluator(std::vector<std::string> outputs, int classes, bool labelled, bool with_reference, int tokens = -1);
   // `reference` has no tensors without a reference.
   void add(const Batch& batch, const std::vector<Tensor>& reference, const std::vector<Tensor>& tested);
   const Evaluation& result() const { return result_; }
 
  private:
-  Tensor answers(const Tensor& output);
+  Tensor answers(const Tensor& output, const Batch& batch);
 
   std::vector<std::string> outputs_;
-  int classes_;
+  int classes_, tokens_;
   bool labelled_;
   Evaluation result_;
 };
@@ -73,16 +85,19 @@ class Evaluator {
 // The number of the output that holds the classes: that of the given name, or the only one that has a classifier's type
 // ([batch, classes] of floats, at least two classes; symbolic dimensions may be). -1 where the name is empty and none
 // or several have it. An output of [batch, positions, classes], of text or tokens, has to be named, as features look
-// the same; it has no labels. Throws Error{usage} where the name is no output or its type neither of these.
-int classes_output(const std::vector<std::string>& names, const std::vector<TensorType>& types, std::string_view name);
+// the same; it has no labels. Of a model of text whose data have no labels (`text`) the one that is called `logits`
+// needs no name. Throws Error{usage} where the name is no output or its type neither of these.
+int classes_output(const std::vector<std::string>& names, const std::vector<TensorType>& types, std::string_view name,
+                   bool text = false);
 
 // The metrics that may be asked of a tested engine, and the drop that a budget (--max-drop) bounds: each is a share, 0
 // for no loss.
 //   top1:      by how much it is right less often than the reference;
-//   agreement: the share of samples with another best class than the reference's;
+//   agreement: the share of samples, or of tokens, with another best class than the reference's;
+//   perplexity: by how much it is above the reference's, as a share of that;
 //   cosine:    1 - cosine, of the worst output;
 //   snr:       noise / signal, of the worst output: 0.5 % is 23 dB.
-enum class Metric { top1, agreement, cosine, snr };
+enum class Metric { top1, agreement, perplexity, cosine, snr };
 Metric parse_metric(std::string_view text);  // throws Error{usage} with what there is
 std::string_view name_of(Metric metric);
 // top1 where there is truth, agreement for a classifier without, snr otherwise.

@@ -110,6 +110,8 @@ Batch Dataset::batch(int64_t first, int64_t count) const {
   out.hashes.resize(size_t(count));
   for (const Column& column : columns_) fill(column, first, count, out);
   if (has_labels()) out.labels.assign(labels_.begin() + first, labels_.begin() + first + count);
+  if (const int64_t positions = size_ ? int64_t(is_token_.size()) / size_ : 0)
+    out.is_token.assign(is_token_.begin() + first * positions, is_token_.begin() + (first + count) * positions);
   for (int64_t i = first; i < first + count; ++i) out.names.push_back(names_.empty() ? concat(i) : names_[size_t(i)]);
   return out;
 }

@@ -52,6 +52,8 @@ struct Batch {
       inputs;  // in the order of the model's inputs, [count, ...]; an input without a sample axis as it is
   std::vector<int64_t> labels;     // count of them, or none
   std::vector<std::string> names;  // of the samples: the picture's path below the folder, or the sample's number
+  // Of samples of token ids, count times the positions: whether a token stands there, and no filling. Else none.
+  std::vector<char> is_token;
   std::vector<uint64_t>
       hashes;  // XXH3 of the sample's input bytes: the same content has the same hash whatever file it came in
 };
@@ -68,6 +70,7 @@ class Dataset {
   bool has_samples(size_t input) const { return columns_[input].per_sample; }
   // Of the inputs that are pictures: all that was done to them, for those who remember it.
   std::map<std::string, std::string> preprocess() const;
+  int token_input() const { return token_input_; }   // the input that takes token ids; -1: none
   const std::string& text() const { return text_; }  // "100 pictures in 10 classes, short side to 256 ..."
 
   // Throws Error{usage} outside [0, size()], Error{bad_file} that names the picture which cannot be read.
@@ -93,6 +96,8 @@ class Dataset {
   uint64_t seed_ = 0;
   std::vector<Column> columns_;
   std::vector<int64_t> labels_;
+  int token_input_ = -1;
+  std::vector<char> is_token_;  // as in Batch, of all samples
   std::vector<std::string> names_, class_names_, filled_;
   std::string text_;
 };

@@ -248,6 +248,13 @@ class DatasetOpener {
     });
     derive(text_.positions, [&](DType dtype) { return positions_of(samples, length, dtype); });
     derive(text_.types, [&](DType dtype) { return Tensor(dtype, {samples, length}); });
+    data_.token_input_ = text_.tokens;
+    data_.is_token_.assign(size_t(samples * length), 1);
+    const Tensor mask = text_.mask >= 0     ? data_.columns_[size_t(text_.mask)].array
+                        : !lengths_.empty() ? mask_of(lengths_, length, DType::i64)
+                                            : Tensor();
+    if (mask.defined() && mask.dims() == tokens.dims())
+      std::ranges::transform(mask.to_doubles(), data_.is_token_.begin(), [](double x) { return char(x != 0); });
   }
 
   void add_npz(const std::vector<size_t>& which) {

@@ -47,6 +47,7 @@ struct ReferenceAnswers {
   std::vector<std::vector<Tensor>> outputs;  // by batch
   int64_t samples = 0;
   std::optional<Accuracy> accuracy;  // of the reference, where there is truth
+  int tokens = -1;                   // Evaluator's
 };
 // As many of the samples as inputs and answers of 512 MiB hold, one batch at least. The count of classes is checked;
 // calibrated samples are what a search looks at.

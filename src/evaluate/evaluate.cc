@@ -51,7 +51,7 @@ EvaluatedPart evaluate_part(DataModel& model, DataModel* reference, const Evalua
   check_one_kind(options.devices, options.plain.device_settings);
   const Dataset data = request.open(model.inputs());
   const bool compares = metric && *metric != Metric::top1;
-  if (!data.has_labels() && (!metric || !compares) && !reference)
+  if (!data.has_labels() && data.token_input() < 0 && (!metric || !compares) && !reference)
     fail(ErrorKind::usage, "'", request.name(),
          "' says nothing about the right answers: give a folder with one sub-folder a class, an .npz with 'labels', or "
          "a CSV with a 'label' column; or compare with FP32: --metric "
@@ -100,7 +100,7 @@ void check_came_out(const Evaluation& evaluation, std::optional<Metric> metric, 
            "no output, or more than one, is that of a classifier ([batch, classes] of floats); say which one holds the "
            "classes: --output-name NAME");
     if (*metric != Metric::top1) drop_of(evaluation, *metric);
-  } else if (!evaluation.accuracy && !compared) {
+  } else if (!evaluation.accuracy && !evaluation.perplexity && !compared) {
     fail(ErrorKind::usage,
          "no output, or more than one, is that of a classifier ([batch, classes] of floats); say which one holds the "
          "classes (--output-name NAME), or compare with FP32 (--metric snr)");

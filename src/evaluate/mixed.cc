@@ -35,9 +35,14 @@ void check_metric(const std::optional<Metric>& metric, std::optional<double> max
   std::vector<TensorType> types;
   for (const GraphOutput& output : imported.outputs())
     names.push_back(output.name), types.push_back(imported.type(output.value));
-  const int place = classes_output(names, types, classes);
+  const bool text = data.token_input() >= 0 && !data.has_labels();
+  const int place = classes_output(names, types, classes, text);
   if (metric == Metric::top1 && !data.has_labels())
     fail(ErrorKind::usage, "the metric top1 needs data with right answers; agreement, cosine and snr need none");
+  if (metric == Metric::perplexity && (!text || place < 0 || types[size_t(place)].shape.size() != 3))
+    fail(ErrorKind::usage,
+         "the metric perplexity needs texts of token ids, and an output [batch, positions, vocabulary] of what follows "
+         "each token (--output-name, if it is not called logits)");
   if ((metric == Metric::top1 || metric == Metric::agreement) && place < 0)
     fail(ErrorKind::usage, "the metric ", name_of(*metric),
          " needs an output that holds classes, and none or several of the model's do (--output-name); cosine and snr "

@@ -45,6 +45,12 @@ static void json_fields(V& v, T& agreement) {
   v.field("positions", agreement.positions);
 }
 
+template <class V, Is<Perplexity> T>
+static void json_fields(V& v, T& perplexity) {
+  v.field("n", perplexity.n);
+  v.field("nll", perplexity.nll, MaybeInfinite());
+}
+
 template <class V, Is<OutputDifference> T>
 static void json_fields(V& v, T& difference) {
   v.field("output", difference.output);
@@ -66,6 +72,8 @@ static void json_fields(V& v, T& evaluation) {
   v.field("reference_accuracy", evaluation.reference_accuracy);
   v.field("mcnemar", evaluation.mcnemar);
   v.field("agreement", evaluation.agreement);
+  v.field("perplexity", evaluation.perplexity);
+  v.field("reference_perplexity", evaluation.reference_perplexity);
   v.field("differences", evaluation.differences);
 }
 

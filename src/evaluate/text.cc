@@ -26,6 +26,21 @@ std::string mcnemar_text(const McNemar& pairs) {
   return text;
 }
 
+std::string perplexity_text(const Evaluation& evaluation) {
+  const auto number = [](double value) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.6g", value);
+    return std::string(text);
+  };
+  const Perplexity& own = *evaluation.perplexity;
+  std::string text = concat("perplexity of the next token ", number(own.value()));
+  if (const auto& other = evaluation.reference_perplexity)
+    text += concat(", of the reference ", number(other->value()), " (",
+                   drop_of(evaluation, Metric::perplexity) < 0 ? "" : "+",
+                   number(100 * drop_of(evaluation, Metric::perplexity)), " %)");
+  return concat(text, ", ", own.n, " tokens");
+}
+
 Json json_of(const Evaluation& evaluation) {
   const auto rate = [](int64_t right, double share, const Interval& interval) {
     return Json{{"rate", share}, {"right", right}, {"ci95", {interval.low, interval.high}}};
@@ -53,6 +68,13 @@ Json json_of(const Evaluation& evaluation) {
                          {"rate", a->rate()},
                          {"same", a->same},
                          {"ci95", {a->interval().low, a->interval().high}}};
+  if (const auto& p = evaluation.perplexity) {
+    json["perplexity"] = {{"tokens", p->n}, {"value", finite(p->value())}};
+    if (const auto& r = evaluation.reference_perplexity) {
+      json["perplexity"]["reference"] = finite(r->value());
+      json["perplexity"]["rise"] = finite(drop_of(evaluation, Metric::perplexity));
+    }
+  }
   for (const OutputDifference& d : evaluation.differences)
     json["outputs"].push_back({{"output", d.output},
                                {"cosine", d.cosine()},

@@ -196,9 +196,11 @@ void add_build(Command& verb, Context& context) {
       .needs(verb.add_option(
           "--data", options->data,
           "samples that --max-drop measures the loss on; without --calibration they also calibrate int8 and fp16"));
-  verb.add_option("--metric", options->metric,
-                  "metric that --max-drop limits: top1 (default with labels), agreement (default for a classifier "
-                  "without labels), cosine (1 - cosine) or snr (noise / signal)");
+  verb.add_option(
+      "--metric", options->metric,
+      "metric that --max-drop limits: top1 (default with labels), agreement (default for a classifier "
+      "without labels, and for texts), perplexity (of a language model, its rise), cosine (1 - cosine) or snr "
+      "(noise / signal)");
   verb.add_option("--raise-to", options->raise_to,
                   "int8: precision of the layers that --max-drop takes out of int8: bf16 (fp32 if bf16 loses too much) "
                   "or fp32; by default bf16 if the device has it, and with int8+fp16 or int8+bf16 these 16 bits");

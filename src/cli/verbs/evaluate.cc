@@ -64,8 +64,8 @@ void add_evaluate(Command& verb, Context& context) {
           "(labelled by 'labels'), CSV (labelled by a 'label' column), .npy, or .txt of token ids, a sample a line")
       .required();
   verb.add_option("--metric", options->metric,
-                  "metric that must be reported: top1 (needs labels), or agreement, cosine or snr (against FP32); by "
-                  "default all that the data allow");
+                  "metric that must be reported: top1 (needs labels), or agreement, perplexity (language models, texts "
+                  "of token ids), cosine or snr (against FP32); by default all that the data allow");
   verb.add_option("--reference", options->reference,
                   "the MODEL or PLAN to compare with; by default the same model in FP32");
   verb.add_option("--samples", options->samples, "number of samples to use, chosen by --seed; all of them by default")

@@ -199,9 +199,11 @@ void add_study(Command& verb, Context& context) {
   verb.add_option("--max-drop", options->max_drop,
                   "loss that is allowed for int8, like 0.5%; layers go back to bf16 or fp32 until the loss is within "
                   "it; exit code 1 if a precision loses more on the evaluation part");
-  verb.add_option("--metric", options->metric,
-                  "metric that --max-drop limits: top1 (default with labels), agreement (default for a classifier "
-                  "without labels), cosine (1 - cosine) or snr (noise / signal)");
+  verb.add_option(
+      "--metric", options->metric,
+      "metric that --max-drop limits: top1 (default with labels), agreement (default for a classifier "
+      "without labels, and for texts), perplexity (of a language model, its rise), cosine (1 - cosine) or snr "
+      "(noise / signal)");
   verb.add_option("--raise-to", options->raise_to,
                   "precision that layers go back to under --max-drop: bf16 (fp32 if bf16 loses too much) or fp32; by "
                   "default bf16 if the CPU has it");
