@@ -538,5 +538,83 @@ class Session {
   std::vector<std::string> names_;
 };
 
+// Several devices that run batches of one model; see temper_pool_create and temper_pool_run. One thread at a time.
+class Pool {
+ public:
+  struct Device {
+    std::string name;  // "cuda:1"
+    int64_t batches;   // that it has run, in all
+    std::string loss;  // why it gets no more work; "": it works
+  };
+
+  // `devices`: "cuda:0,1", "cuda:*", "cpu,cpu". It keeps what it needs of the engine.
+  Pool(const Engine& engine, const std::string& devices) : inputs_(temper_engine_input_count(engine.handle())) {
+    temper_pool* pool = nullptr;
+    detail::check(temper_pool_create(engine.handle(), devices.c_str(), &pool));
+    handle_.reset(pool);
+  }
+
+  // Calls `use` with the outputs of each batch, in the order of the batches and by this thread. Inputs and outputs are
+  // in the engine's order. What `use` throws ends the run and comes back as it is.
+  void run(const std::vector<std::vector<Tensor>>& batches,
+           const std::function<void(size_t batch, std::vector<Tensor> outputs)>& use) {
+    std::vector<temper_tensor> list;
+    for (const std::vector<Tensor>& batch : batches) {
+      if (batch.size() != inputs_)
+        throw Error(TEMPER_USAGE, "batch " + std::to_string(&batch - batches.data()) + " has " +
+                                      std::to_string(batch.size()) + " inputs; the engine has " +
+                                      std::to_string(inputs_));
+      for (const Tensor& input : batch) list.push_back(input.view());
+    }
+    // What the caller's function throws does not cross the library.
+    struct Used {
+      const std::function<void(size_t, std::vector<Tensor>)>& use;
+      std::exception_ptr thrown;
+    } used{use, nullptr};
+    const temper_status status = temper_pool_run(
+        handle_.get(), list.data(), batches.size(),
+        [](size_t batch, const temper_tensor* outputs, size_t count, void* context) -> int {
+          Used& its = *static_cast<Used*>(context);
+          try {
+            std::vector<Tensor> results;
+            for (size_t i = 0; i < count; ++i) {
+              results.emplace_back(outputs[i].dtype,
+                                   std::vector<int64_t>(outputs[i].dims, outputs[i].dims + outputs[i].rank));
+              if (results[i].bytes()) std::memcpy(results[i].raw(), outputs[i].data, results[i].bytes());
+            }
+            its.use(batch, std::move(results));
+            return 0;
+          } catch (...) { its.thrown = std::current_exception(); }
+          return 1;
+        },
+        &used);
+    if (used.thrown) std::rethrow_exception(used.thrown);
+    detail::check(status);
+  }
+  // The outputs of all batches.
+  std::vector<std::vector<Tensor>> run(const std::vector<std::vector<Tensor>>& batches) {
+    std::vector<std::vector<Tensor>> all(batches.size());
+    run(batches, [&](size_t batch, std::vector<Tensor> outputs) { all[batch] = std::move(outputs); });
+    return all;
+  }
+
+  std::vector<Device> devices() const {
+    std::vector<Device> list;
+    for (size_t i = 0; i < temper_pool_device_count(handle_.get()); ++i) {
+      temper_pool_device_info info;
+      detail::check(temper_pool_device(handle_.get(), i, &info));
+      list.push_back({info.device, info.batches, info.loss ? info.loss : ""});
+    }
+    return list;
+  }
+
+ private:
+  struct Free {
+    void operator()(temper_pool* pool) const { temper_pool_free(pool); }
+  };
+  std::unique_ptr<temper_pool, Free> handle_;
+  size_t inputs_;
+};
+
 }  // namespace api
 }  // namespace temper

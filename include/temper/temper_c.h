@@ -26,7 +26,7 @@ typedef enum {
   TEMPER_BAD_FILE = 3,     /* missing, damaged or not what it should be */
   TEMPER_UNSUPPORTED = 4,  /* not implemented exactly, or made for another machine or version */
   TEMPER_MACHINE = 5,      /* out of memory, disk full, device failure */
-  TEMPER_CANCELLED = 6     /* a progress function asked for the end; no exit code of the program */
+  TEMPER_CANCELLED = 6     /* a function of the caller's asked for the end; no exit code of the program */
 } temper_status;
 
 typedef enum {
@@ -382,6 +382,47 @@ temper_status temper_session_copy(temper_session* session, void* to, const void*
 
 /* Of the last run, which must have succeeded; valid until the session's next call but this and temper_session_copy. */
 temper_status temper_session_output(const temper_session* session, size_t index, temper_tensor* output);
+
+/* Several devices that run batches of one model, each with a session and a thread. One thread at a time may call it. */
+typedef struct temper_pool temper_pool;
+
+/* `devices`: names with commas between, as --device of `temper run` has them: "cuda:0,1", "cuda:*" (every GPU of the
+ * machine), "cpu,cpu". The engine runs on its own device, and the others, which must be equal to that (by fingerprint),
+ * load its plans; all work in primary contexts. A GPU whose memory has no room even to open it is left out, with a
+ * warning (temper_set_log_callback). TEMPER_USAGE for what is no list, a GPU that is named twice or not there, and a
+ * device of another kind; TEMPER_UNSUPPORTED for one that is not equal; TEMPER_MACHINE where all were left out. The
+ * engine may be freed before the pool. */
+temper_status temper_pool_create(const temper_engine* engine, const char* devices, temper_pool** pool);
+void temper_pool_free(temper_pool* pool); /* NULL is allowed */
+
+/* 0 for NULL. */
+size_t temper_pool_device_count(const temper_pool* pool);
+
+/* `device` is valid as long as the pool, `loss` until its next run. */
+typedef struct {
+  const char* device; /* "cuda:1" */
+  int64_t batches;    /* that it has run, in all */
+  const char* loss;   /* why it gets no more work; NULL: it works */
+} temper_pool_device_info;
+
+temper_status temper_pool_device(const temper_pool* pool, size_t index, temper_pool_device_info* info);
+
+/* The function that gets the outputs of each batch, in the engine's order, from the thread that called temper_pool_run
+ * and in the order of the batches, once each. They are valid until it returns. What it returns that is not 0 ends the
+ * run (TEMPER_CANCELLED); batches behind are then not begun, or their outputs are dropped. It must not throw, nor call
+ * this pool. */
+typedef int (*temper_pool_use)(size_t batch, const temper_tensor* outputs, size_t count, void* context);
+
+/* Runs `batch_count` batches. `inputs` are those of the first batch, in the engine's order, then those of the second
+ * and so on: batch_count times temper_engine_input_count. They lie in the host's memory and stay as they are until this
+ * returns; batches may be of different shapes, which are checked before any runs. Whichever device is free takes the
+ * next batch; the outputs are, bit for bit, those of one device.
+ *
+ * Where a GPU is lost, or the plan has no room there, its batch goes to another device, a warning names it, and it gets
+ * nothing any more, in later runs neither. TEMPER_MACHINE, with the reasons, where none is left. Another error of a
+ * batch is that of this call, when the outputs of all batches before it were given; the pool may be used again. */
+temper_status temper_pool_run(temper_pool* pool, const temper_tensor* inputs, size_t batch_count, temper_pool_use use,
+                              void* context);
 
 /* How a picture becomes one sample of an input. Set it to zero first (= {0}): zero is what `temper run` does, which is
  * ImageNet's usual evaluation for large square inputs of three channels, and a plain resize for others. */

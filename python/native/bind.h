@@ -18,6 +18,7 @@ void bind_generate(nanobind::module_& module);
 void bind_graph(nanobind::module_& module);
 void bind_log(nanobind::module_& module);
 void bind_nvinfer(nanobind::module_& module);
+void bind_pool(nanobind::module_& module);
 void bind_reports(nanobind::module_& module);
 void bind_samples(nanobind::module_& module);
 void bind_session(nanobind::module_& module);

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "backends/devices.h"
 #include "base/strict_json.h"
 #include "bind.h"
 #include "data.h"
@@ -45,10 +46,14 @@ EvaluatedPart part_of(nb::object model, nb::dict build, nb::object reference, nb
   what.progress = progress_of(std::move(progress));
   BuildOptions built = options_of(build);
   built.progress = what.progress;
+  const KeepCurrentGpu kept(built.device.find("cuda") != built.device.npos);
+  bool named = false;  // where it runs, one device or a list
+  read(options, "named_device", named);
+  if (named) what.devices = take_devices(built.device, built.device_settings);
+  if (named && what.devices.empty()) what.devices = {built.device};
   what.plain.device_settings = built.device_settings;
   what.plain.timing_cache = built.timing_cache;
   what.plain.timing_helper = built.timing_helper;
-  const KeepCurrentGpu kept(built.device.starts_with("cuda"));
   DataModel tested = data_model_of(model, built);
   std::optional<DataModel> beside;
   if (!reference.is_none()) beside = data_model_of(reference, what.plain);
@@ -160,7 +165,8 @@ nb::tuple study(const std::string& model, nb::dict build, nb::dict data, nb::dic
     }
     return command + ")";
   };
-  const KeepCurrentGpu kept(what.build.device.starts_with("cuda"));
+  const KeepCurrentGpu kept(what.build.device.find("cuda") != what.build.device.npos);
+  what.devices = take_devices(what.build.device, what.build.device_settings);
   std::optional<Study> done;
   {
     const WithoutGil released;

@@ -52,6 +52,7 @@ NB_MODULE(_temper, module) {
   bind_device_array(module);
   bind_engine(module);
   bind_session(module);
+  bind_pool(module);
   bind_generate(module);
   bind_graph(module);
   bind_bench(module);

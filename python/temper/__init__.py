@@ -40,6 +40,7 @@ try:
     from ._evaluate import Evaluation, McNemar, OutputDifference, Perplexity, Share, evaluate
     from ._study import StudiedPrecision, Study, study
     from ._log import set_log_callback
+    from ._pool import Pool, PoolDevice
     from ._profile import ExplainedEngine, Explanation, Finding, Profile, ProfiledStep, explain, profile
     from ._report import Gate, GatedRun, Report, gate, report
     from ._split import split
@@ -88,6 +89,8 @@ __all__ = [
     "MixedPrecision",
     "OutputDifference",
     "Perplexity",
+    "Pool",
+    "PoolDevice",
     "Port",
     "Profile",
     "ProfiledStep",

@@ -169,6 +169,7 @@ def evaluate(
     seed: int = 0,
     batch: int | None = None,
     output_name: str = "",
+    device: str | None = None,
     progress: Progress = None,
     **build: Any,
 ) -> Evaluation:
@@ -193,6 +194,9 @@ def evaluate(
         Samples in a batch.
     output_name
         The output that holds the classes, where there are several, or it is a sequence.
+    device
+        Where it runs; without it the engine's own device, or for a model the CPU. A list (``"cuda:0,1"``, ``"cuda:*"``, ``"cpu,cpu"``) of equal
+        devices shares the batches, and the figures are those of one; a GPU that is lost in the middle loses no sample.
     progress
         Called with a line of text now and then; without it a terminal and a notebook show a bar, with False nothing does. What it raises ends the evaluation and comes back as it is; so does Ctrl-C.
     build
@@ -202,18 +206,22 @@ def evaluate(
     ------
     Error
         ``usage`` for data without labels and nothing to compare with, for a metric that cannot come out, and for samples
-        that the engine was calibrated on.
+        that the engine was calibrated on; also for devices that are not equal.
     """
     if batch is not None:
         whole("batch", batch, 1, "it must be above 0")
     if callable(metric):
+        if device is not None:
+            build["device"] = device
         return _judged_by(metric, model, data, reference, {"samples": samples, "seed": seed, "batch": batch, "progress": progress}, build)
     given, beside = _given(model), None if reference is None else _given(reference)
     path = given if isinstance(given, str) else ""
     if build and (isinstance(model, Engine) or (path and _temper.is_plan(path))):
         raise Error(f"{', '.join(build)} of an engine cannot be changed; leave it out")
+    if device is not None:
+        build["device"] = device
     options = build_options("" if isinstance(model, Engine) else given, **build)
     name = path or ("<engine>" if isinstance(model, Engine) else "<bytes>")
-    what = {"metric": metric, "batch": batch, "output": output_name}
+    what = {"metric": metric, "batch": batch, "output": output_name, "named_device": device is not None}
     text = _temper.evaluate(given, options, beside, data_of(data, samples, seed, build.get("memory_limit")), what, name, progress)
     return _evaluation_of(json.loads(text))

@@ -26,7 +26,7 @@ temper_status guarded(Body&& body) noexcept {
     remember_error(error.what());
     return temper_status(error.kind());
   } catch (const Cancelled&) {
-    remember_error("the build was ended by the caller's progress function");
+    remember_error("it was ended by the caller's function");
     return TEMPER_CANCELLED;
   } catch (const std::bad_alloc&) {
     remember_error("out of memory");
@@ -36,6 +36,9 @@ temper_status guarded(Body&& body) noexcept {
     return TEMPER_MACHINE;
   }
 }
+
+// One run's inputs, in the engine's order, where they lie; the engine checks their shapes. Throws Error{usage}.
+std::vector<Tensor> tensors_of(const Engine& engine, const temper_tensor* inputs);
 
 // Whether work on a device of this name may change the current GPU of the thread.
 inline bool is_gpu(std::string_view device) { return device.starts_with("cuda"); }

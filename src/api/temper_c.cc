@@ -128,6 +128,23 @@ void temper::c_api::remember_error(const char* message) noexcept {
   } catch (const std::bad_alloc&) { last_error = "out of memory"; }
 }
 
+// Where the elements of a tensor without any lie.
+static const char kNoElements = 0;
+
+std::vector<temper::Tensor> temper::c_api::tensors_of(const temper::Engine& engine, const temper_tensor* inputs) {
+  std::vector<Dims> shapes;
+  shapes_of(engine, inputs, engine.inputs().size(), shapes);
+  engine.check_shapes(shapes);
+  std::vector<temper::Tensor> tensors;
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    const void* data = inputs[i].data;
+    if (!data && temper::element_count(shapes[i]) == 0) data = &kNoElements;
+    expect(data, concat("data of the input '", engine.inputs()[i].name, "'"));
+    tensors.push_back(temper::Tensor::view(DType(inputs[i].dtype), shapes[i], data));
+  }
+  return tensors;
+}
+
 temper_engine::temper_engine(std::shared_ptr<const temper::Engine> built)
     : engine(std::move(built)), inputs(ports_of(engine->inputs())), outputs(ports_of(engine->outputs())) {
   const temper::EngineInfo& info = engine->info();
@@ -146,9 +163,6 @@ temper_engine::temper_engine(std::shared_ptr<const temper::Engine> built)
                                         [](const Port& x, const Port& y) { return x.dims < y.dims; });
   });
 }
-
-// Where the elements of a tensor without any lie.
-static const char kNoElements = 0;
 
 struct temper_session {
   explicit temper_session(std::shared_ptr<const temper::Engine> engine) : session(std::move(engine)) {}

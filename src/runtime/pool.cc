@@ -211,6 +211,11 @@ Engines engines_on(const std::vector<std::string>& devices, const DeviceSettings
   return engines;
 }
 
+Engines engines_on_list(const std::shared_ptr<const Engine>& engine, std::string list, const DeviceSettings& settings) {
+  const std::vector<std::string> several = take_devices(list, settings);
+  return engines_on(engine, several.empty() ? std::vector{list} : several, settings);
+}
+
 void check_one_kind(const std::vector<std::string>& devices, const DeviceSettings& settings) {
   std::string first;
   for (const std::string& device : devices) {

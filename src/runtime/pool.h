@@ -58,12 +58,17 @@ Engines engines_on(const std::shared_ptr<const Engine>& engine, const std::vecto
 // warning, as then the answers depend on which device a piece went to, in their last digits.
 Engines engines_on(const std::vector<std::string>& devices, const DeviceSettings& settings,
                    const std::function<std::shared_ptr<const Engine>(const std::string& device)>& make);
-// Throws Error{usage} where they are not all equal: figures would depend on which of them took which samples.
+// The first of a list as the user gives it (take_devices).
+Engines engines_on_list(const std::shared_ptr<const Engine>& engine, std::string list,
+                        const DeviceSettings& settings = {});
+// Throws Error{usage} where they are not all equal: figures would depend on which of them took
+// which samples.
 void check_one_kind(const std::vector<std::string>& devices, const DeviceSettings& settings);
 // One device for each engine, which runs on it. Threads stay on the cores beside their GPU.
 Pool pool_of(const Engines& engines);
 
-// A session for each device of a pool, made by the thread that runs it, so that its memory lies beside the device.
+// A session for each device of a pool, made by the thread that runs it, so that its memory lies
+// beside the device.
 class PoolSessions {
  public:
   explicit PoolSessions(Engines engines) : engines_(std::move(engines)), sessions_(engines_.size()) {}

@@ -425,6 +425,78 @@ TEST_F(CApi, ThreadsWithASessionEachShareAnEngine) {
   EXPECT_EQ(text[1], "the list of inputs is NULL");
 }
 
+// What the function of a pool's caller got.
+struct Used {
+  std::vector<std::vector<float>> answers;
+  size_t stop_at = 100;
+  static int use(size_t batch, const temper_tensor* outputs, size_t count, void* context) {
+    Used& its = *static_cast<Used*>(context);
+    EXPECT_EQ(batch, its.answers.size()) << "in order";
+    EXPECT_EQ(count, 1u);
+    const auto* values = static_cast<const float*>(outputs[0].data);
+    its.answers.emplace_back(values, values + outputs[0].dims[0] * outputs[0].dims[1]);
+    return its.answers.size() > its.stop_at;
+  }
+};
+
+TEST_F(CApi, APoolGivesTheOutputsOfOneDeviceInOrder) {
+  std::vector<std::vector<float>> pictures, want;
+  std::vector<Dims> dims;
+  std::vector<temper_tensor> inputs;
+  for (int64_t b = 0; b < 20; ++b) {
+    dims.push_back({1 + b % 4, 1, 8, 8});
+    pictures.push_back(pixels(dims.back()[0], 0.1f * float(b)));
+    want.push_back(expected(dims.back()[0], 0.1f * float(b)));
+  }
+  for (size_t b = 0; b < 20; ++b) inputs.push_back({TEMPER_F32, 4, dims[b].data(), pictures[b].data()});
+  for (const char* devices : {"cpu", "cpu,cpu,cpu"}) {
+    temper_pool* pool = nullptr;
+    ASSERT_EQ(temper_pool_create(engine_, devices, &pool), TEMPER_OK) << temper_last_error();
+    const size_t count = temper_pool_device_count(pool);
+    EXPECT_EQ(count, devices[3] ? 3u : 1u);
+    Used used;
+    ASSERT_EQ(temper_pool_run(pool, inputs.data(), 20, Used::use, &used), TEMPER_OK) << temper_last_error();
+    EXPECT_EQ(used.answers, want);
+    int64_t batches = 0;
+    temper_pool_device_info info;
+    for (size_t d = 0; d < count; ++d) {
+      ASSERT_EQ(temper_pool_device(pool, d, &info), TEMPER_OK);
+      EXPECT_STREQ(info.device, "cpu");
+      EXPECT_EQ(info.loss, nullptr);
+      batches += info.batches;
+    }
+    EXPECT_EQ(batches, 20);
+    refused(temper_pool_device(pool, count, &info), TEMPER_USAGE, {"there is no device"});
+    // The caller's end, a batch that does not fit, and no batch: the pool goes on.
+    Used stopped{{}, 3};
+    refused(temper_pool_run(pool, inputs.data(), 20, Used::use, &stopped), TEMPER_CANCELLED, {"ended by the caller"});
+    EXPECT_EQ(stopped.answers.size(), 4u);
+    std::vector<temper_tensor> wrong = inputs;
+    wrong[7].dtype = TEMPER_F64;
+    Used none;
+    refused(temper_pool_run(pool, wrong.data(), 20, Used::use, &none), TEMPER_USAGE, {"batch 7: ", "'image'", "f64"});
+    wrong[7] = inputs[7];
+    const int64_t small[] = {1, 1, 8, 7};
+    wrong[9].dims = small;
+    refused(temper_pool_run(pool, wrong.data(), 20, Used::use, &none), TEMPER_USAGE, {"batch 9: "});
+    EXPECT_TRUE(none.answers.empty()) << "all are checked before any runs";
+    EXPECT_EQ(temper_pool_run(pool, nullptr, 0, Used::use, &none), TEMPER_OK) << temper_last_error();
+    Used again;
+    ASSERT_EQ(temper_pool_run(pool, inputs.data(), 5, Used::use, &again), TEMPER_OK) << temper_last_error();
+    EXPECT_EQ(again.answers, (std::vector(want.begin(), want.begin() + 5)));
+    temper_pool_free(pool);
+  }
+  temper_pool* pool = nullptr;
+  for (const char* list : {"", "cpu,", "gpu:*", "cuda:0,0"})
+    refused(temper_pool_create(engine_, list, &pool), TEMPER_USAGE, {});
+  refused(temper_pool_create(engine_, "cpu,reference", &pool), TEMPER_USAGE, {"the plan is for the device 'cpu'"});
+  refused(temper_pool_create(nullptr, "cpu", &pool), TEMPER_USAGE, {"the engine is NULL"});
+  refused(temper_pool_create(engine_, nullptr, &pool), TEMPER_USAGE, {"the list of devices is NULL"});
+  EXPECT_EQ(pool, nullptr);
+  temper_pool_free(nullptr);
+  EXPECT_EQ(temper_pool_device_count(nullptr), 0u);
+}
+
 TEST_F(CApi, RefusesInputsThatDoNotFitAndGoesOnAfterwards) {
   const std::vector<float> data = pixels(4, 0);
   const int64_t good[] = {1, 1, 8, 8}, big[] = {5, 1, 8, 8}, wide[] = {1, 1, 8, 9}, negative[] = {-1, 1, 8, 8};

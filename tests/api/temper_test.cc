@@ -126,6 +126,39 @@ TEST(CppApi, AnEngineSaysWhatItIsForAndARunWritesWhereItIsTold) {
   EXPECT_EQ(status_of([&] { session.wait(); }, "no run to wait for"), TEMPER_USAGE);
 }
 
+TEST(CppApi, APoolGivesTheOutputsOfOneDeviceInOrder) {
+  const temper::Engine engine = temper::Engine::build(kModel, options());
+  temper::Session session(engine);
+  std::vector<std::vector<temper::Tensor>> batches, want;
+  for (int64_t b = 0; b < 12; ++b) {
+    batches.push_back({picture(1 + b % 2)});
+    batches.back()[0].data<float>()[0] = float(b);
+    want.push_back(session.run(batches.back()));
+  }
+  temper::Pool pool(engine, "cpu,cpu");
+  const auto got = pool.run(batches);
+  ASSERT_EQ(got.size(), want.size());
+  for (size_t b = 0; b < got.size(); ++b) {
+    ASSERT_EQ(got[b].size(), 1u);
+    ASSERT_EQ(got[b][0].dims(), want[b][0].dims());
+    EXPECT_EQ(std::memcmp(got[b][0].raw(), want[b][0].raw(), got[b][0].bytes()), 0) << b;
+  }
+  ASSERT_EQ(pool.devices().size(), 2u);
+  EXPECT_EQ(pool.devices()[0].name, "cpu");
+  EXPECT_EQ(pool.devices()[0].loss, "");
+  EXPECT_EQ(pool.devices()[0].batches + pool.devices()[1].batches, 12);
+  size_t used = 0;
+  const auto throws = [&](size_t batch, const std::vector<temper::Tensor>&) {
+    EXPECT_EQ(batch, used++);
+    if (batch == 3) throw std::string("enough");
+  };
+  EXPECT_THROW(pool.run(batches, throws), std::string);
+  EXPECT_EQ(used, 4u);
+  batches[5].clear();
+  EXPECT_EQ(status_of([&] { pool.run(batches); }, "batch 5 has 0 inputs; the engine has 1"), TEMPER_USAGE);
+  EXPECT_EQ(status_of([&] { temper::Pool(engine, "cpu,reference"); }, "reference: the plan is for"), TEMPER_USAGE);
+}
+
 TEST(CppApi, WhatIsKeptOfShapesIsLimitedAndCounted) {
   temper::BuildOptions wide = options();
   wide.shapes[0].max[0] = 20;

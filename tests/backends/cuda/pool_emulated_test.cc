@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lists of devices and pools on a machine with two GPUs, which are emulated; one of them is lost at any call.
 #include "../../plan/helpers.h"
+#include "api/handle.h"
 #include "backends/devices.h"
 #include "base/log.h"
 #include "bench/scaling.h"
@@ -138,6 +139,50 @@ TEST_F(EmulatedPool, AGpuLostAtAnyCallLosesNoAnswer) {
     lost += !pool.loss(0).empty();
   }
   EXPECT_GT(lost, 0);
+}
+
+TEST_F(EmulatedPool, InCALostGpuLosesNoBatchAndItsLossIsTold) {
+  const temper_engine engine(build("cuda:0"));
+  std::vector<Tensor> inputs, want;
+  std::vector<temper_tensor> views;
+  {
+    Session session(engine.engine);
+    for (uint32_t i = 0; i < 16; ++i) {
+      inputs.push_back(noise({2, 4}, i));
+      want.push_back(session.run({inputs.back()})[0]);
+    }
+  }
+  for (const Tensor& input : inputs) views.push_back({TEMPER_F32, 2, input.dims().data(), input.raw().data()});
+  temper_pool* pool = nullptr;
+  ASSERT_EQ(temper_pool_create(&engine, "cuda:*", &pool), TEMPER_OK) << temper_last_error();
+  ASSERT_EQ(temper_pool_device_count(pool), 2u);
+  struct Seen {
+    const std::vector<Tensor>& want;
+    size_t right = 0;
+  } seen{want};
+  const auto use = [](size_t batch, const temper_tensor* outputs, size_t, void* context) -> int {
+    Seen& its = *static_cast<Seen*>(context);
+    its.right += std::memcmp(outputs[0].data, its.want[batch].raw().data(), size_t(its.want[batch].bytes())) == 0;
+    return 0;
+  };
+  auto& gpus = testing::ScriptedGpus::get();
+  gpus.lost_at = gpus.calls + 100;
+  temper_pool_device_info first{}, second{};
+  size_t runs = 0;
+  while (!first.loss && runs < 50) {
+    ASSERT_EQ(temper_pool_run(pool, views.data(), views.size(), use, &seen), TEMPER_OK) << temper_last_error();
+    ASSERT_EQ(temper_pool_device(pool, 0, &first), TEMPER_OK);
+    ++runs;
+  }
+  ASSERT_EQ(temper_pool_device(pool, 1, &second), TEMPER_OK);
+  ASSERT_TRUE(first.loss);
+  EXPECT_EQ(second.loss, nullptr);
+  EXPECT_STREQ(second.device, "cuda:1");
+  EXPECT_EQ(seen.right, runs * want.size());
+  EXPECT_EQ(first.batches + second.batches, int64_t(runs * want.size()));
+  ASSERT_EQ(warnings_.size(), 1u);
+  EXPECT_TRUE(warnings_[0].starts_with("cuda:0 is lost")) << warnings_[0];
+  temper_pool_free(pool);
 }
 
 TEST_F(EmulatedPool, AGpuWithoutRoomForThePlanIsTakenOut) {
