@@ -170,16 +170,23 @@ ReferenceAnswers keep_answers(const EvaluationData& what, const std::shared_ptr<
   return kept;
 }
 
-Evaluation evaluate_beside(const EvaluationData& what, const ReferenceAnswers& reference,
+Evaluation evaluate_beside(EvaluationData& what, const ReferenceAnswers& reference,
                            const std::shared_ptr<const Engine>& tested) {
   std::vector<TensorType> types;
   const std::vector<std::string> names = output_names(*tested, types);
   Evaluator evaluator(names, classes_output(names, types, what.classes, is_text(what.data)), what.data.has_labels(),
                       true, reference.tokens);
-  Session session(tested);
-  for (size_t i = 0; i < reference.batches.size(); ++i)
-    evaluator.add(reference.batches[i], reference.outputs[i],
-                  run_batch(session, what.data, reference.batches[i], what.batch));
+  const Engines engines = engines_on(tested, what.devices, what.settings);
+  Pool pool = pool_of(engines);
+  PoolSessions sessions(engines);
+  pool.run(int64_t(reference.batches.size()), [&](size_t device, int64_t piece) -> Pool::Finish {
+    const Batch& batch = reference.batches[size_t(piece)];
+    return [&, piece, outputs = run_batch(sessions.at(device), what.data, batch, what.batch)] {
+      evaluator.add(batch, reference.outputs[size_t(piece)], outputs);
+    };
+  });
+  for (size_t d = pool.size(); d-- > 0;)
+    if (!pool.loss(d).empty()) what.devices.erase(what.devices.begin() + std::ptrdiff_t(d));
   return evaluator.result();
 }
 

@@ -53,7 +53,8 @@ struct ReferenceAnswers {
 // calibrated samples are what a search looks at.
 ReferenceAnswers keep_answers(const EvaluationData& what, const std::shared_ptr<const Engine>& reference,
                               const Progress& progress);
-Evaluation evaluate_beside(const EvaluationData& what, const ReferenceAnswers& reference,
+// On all devices of `what`, by the batches in their order. Those that were lost are no longer among them.
+Evaluation evaluate_beside(EvaluationData& what, const ReferenceAnswers& reference,
                            const std::shared_ptr<const Engine>& tested);
 
 }  // namespace temper

@@ -81,7 +81,7 @@ MixedSearch search_mixed(const Graph& imported, const Ranges& ranges, const Data
   options.shapes = shapes_of_data(imported, data, batch);
   EngineInfo info;
   const Graph graph = optimised_graph(imported, info, options);
-  const EvaluationData what{data, samples, {batch, fixed ? fixed : 1}, classes};
+  EvaluationData what{data, samples, {batch, fixed ? fixed : 1}, classes, budget.devices, options.device_settings};
   MixedSearch mixed;
   mixed.precision = precision;
   mixed.max_drop = budget.max_drop;

@@ -21,6 +21,7 @@ struct Budget {
   std::optional<Metric> metric;  // default_metric where it is not given
   // Layers may be raised to it (bf16, f16); otherwise to FP32 only.
   std::optional<DType> half;
+  std::vector<std::string> devices;  // that share the samples of a candidate, all equal; none: the build's own
   bool measured_later = false;  // the drop is measured again on other samples (a study), so that guessing is a warning
 };
 // The labels and the output that the metric needs, checked before anything takes time: Error{usage} where they are not

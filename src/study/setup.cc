@@ -100,7 +100,7 @@ StudySetup set_up(const StudyOptions& options) {
     fail(ErrorKind::usage, "'", options.model, "' is a plan; a study builds its own from the ONNX model");
   const std::string& device = options.build.device;
   check_one_kind(options.devices, options.build.device_settings);
-  const Budget budget{options.max_drop.value_or(0), options.metric, std::nullopt, true};
+  const Budget budget{options.max_drop.value_or(0), options.metric, std::nullopt, options.devices, true};
   if (options.method != "auto") Method::parse(options.method);
   std::vector<std::string> precisions = precisions_of(options.precisions), skipped;
   if (std::find(precisions.begin(), precisions.end(), kBestPrecision) != precisions.end())
