@@ -124,10 +124,10 @@ Sample Labeller::prepare(const temper_pixels& pixels) const {
   sample.width = pixels.width;
   sample.dims.assign(4, 1);
   check(temper_picture_dims(engine_.handle(), 0, &how, sample.dims.data() + 1));
-  size_t bytes = temper_dtype_size(engine_.inputs()[0].dtype);
-  for (const int64_t dim : sample.dims) bytes *= size_t(dim);
-  sample.bytes.resize(bytes);
-  check(temper_picture_prepare(engine_.handle(), 0, &how, &pixels, sample.bytes.data(), bytes));
+  sample.bytes = temper_dtype_size(engine_.inputs()[0].dtype);
+  for (const int64_t dim : sample.dims) sample.bytes *= size_t(dim);
+  sample.data = std::make_unique_for_overwrite<unsigned char[]>(sample.bytes);
+  check(temper_picture_prepare(engine_.handle(), 0, &how, &pixels, sample.data.get(), sample.bytes));
   check(temper_picture_placement(engine_.handle(), 0, &how, pixels.height, pixels.width, &sample.placement));
   return sample;
 }
@@ -160,9 +160,9 @@ void Labeller::run_batch(const std::vector<const Sample*>& samples, bool keep_ou
   check(temper_session_prepare(session_, &input, 1));
   void* memory = nullptr;
   check(temper_session_input(session_, 0, &memory));
-  const size_t bytes = samples[0]->bytes.size();
+  const size_t bytes = samples[0]->bytes;
   for (size_t i = 0; i < samples.size(); ++i)
-    std::memcpy(static_cast<unsigned char*>(memory) + i * bytes, samples[i]->bytes.data(), bytes);
+    std::memcpy(static_cast<unsigned char*>(memory) + i * bytes, samples[i]->data.get(), bytes);
   input.data = memory;
   check(temper_session_run(session_, &input, 1));
   std::vector<std::vector<OutputRow>> rows(samples.size());  // by sample

@@ -3,6 +3,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -30,7 +31,8 @@ struct LabellerOptions {
 // A sample of one frame, as the plan takes it.
 struct Sample {
   std::vector<int64_t> dims;  // of the batch: the first is 1
-  std::vector<unsigned char> bytes;
+  std::unique_ptr<unsigned char[]> data;
+  size_t bytes = 0;
   temper_placement placement = {};
   int64_t height = 0, width = 0;  // of the frame
 };

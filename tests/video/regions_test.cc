@@ -42,6 +42,21 @@ TEST(Regions, WhatIsNoNumberAndWhatEqualsTheThresholdIsOutside) {
   EXPECT_EQ(find_regions(scores.data(), 0, 3, 0.4, 1).size(), 0u);
 }
 
+TEST(Regions, PixelsAnywhereInALongRowAreFound) {
+  for (int64_t at = 0; at < 200; ++at) {
+    std::vector<float> scores(200, 0.25f);
+    scores[size_t(at)] = 0.5f;
+    const auto regions = find_regions(scores.data(), 1, 200, 0.3, 1);
+    ASSERT_EQ(regions.size(), 1u) << at;
+    EXPECT_EQ(regions[0].left, double(at));
+    EXPECT_EQ(regions[0].right, double(at + 1));
+  }
+  // 0.3 is between two floats: what is just above it as a float counts, what is just below does not.
+  const std::vector<float> near{0.3f, std::nextafter(0.3f, 0.0f)};
+  EXPECT_EQ(find_regions(near.data(), 1, 2, 0.3, 1).size(), 1u);
+  EXPECT_EQ(find_regions(near.data() + 1, 1, 1, 0.3, 1).size(), 0u);
+}
+
 TEST(Regions, AMapThatIsOneRegionIsFoundWithoutRecursion) {
   const std::vector<float> scores(size_t(1000) * 1000, 1.0f);
   const auto regions = find_regions(scores.data(), 1000, 1000, 0.3, 4);
