@@ -159,9 +159,11 @@ class Lowerer {
   void look_ahead(const Node& node, Role role, size_t carried) {
     if (role == Role::reader && flows(node.inputs[0])) computed_[size_t(node.inputs[0].index)] = 1;
     if (role == Role::other || role == Role::reader) return;
-    // What becomes bytes is what a product of integers will read.
+    // What becomes bytes is what a product of integers will read; what the graph itself rounds to the narrower dtype,
+    // like rows for a cache, may be so from the beginning.
     const bool wanted = is_f32(node.outputs[0]) ? is_narrow(node.outputs[0])
-                                                : !options_.only && role != Role::carrier && is_byte(node.outputs[0]);
+                                                : !options_.only && role != Role::carrier &&
+                                                      (is_byte(node.outputs[0]) || is_rounded(node.outputs[0]));
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       const ValueId id = node.inputs[i];
       if (!flows(id)) continue;
@@ -172,6 +174,8 @@ class Lowerer {
       else if (wanted && role != Role::carrier) computed_[v] = 1;
     }
   }
+
+  bool is_rounded(ValueId id) const { return graph_.type(id).dtype == dtype_; }
 
   // Is it stored in the narrower dtype? Asked after all its users have been looked at.
   bool is_narrow(ValueId id) const {
@@ -220,6 +224,7 @@ class Lowerer {
     Program result;
     result.inputs = program.inputs;
     std::vector<int> map;
+    map.reserve(size_t(program.inputs) + program.steps.size());
     for (int i = 0; i < program.inputs; ++i)
       map.push_back(before[size_t(i)] == now[size_t(i)] ? i
                                                         : result.push({Scalar::cast, before[size_t(i)], {i, -1, -1}}));
@@ -267,6 +272,14 @@ class Lowerer {
           now.push_back(out().type(inputs[i]).dtype);
         }
         if (narrow || before != now) *program = widened(*program, before, now, narrow);
+      }
+      // A cast of what is in this dtype by now, or of what the graph has in it.
+      if (role == Role::pointwise && program->is_identity() && inputs.size() == 1 &&
+          out().type(inputs[0]) ==
+              TensorType{narrow ? dtype_ : graph_.type(node.outputs[0]).dtype, graph_.type(node.outputs[0]).shape}) {
+        same_[size_t(node.outputs[0].index)] = inputs[0];
+        result_.changed |= narrow;
+        continue;
       }
       std::vector<std::string> names;
       for (ValueId id : node.outputs) names.push_back(graph_.value(id).name);

@@ -77,6 +77,7 @@ const char* const kProblems[] = {
     "attention(bf16[1,4096,2048], bf16[1,4096,512], bf16[1,4096,512]) heads=16 kv_heads=4 scale=0.0883 right=0",
     "attention(f16[2,300,512], f16[2,77,512], f16[2,77,512], bool[77], i64[2]) heads=2 kv_heads=2 scale=0.0625 "
     "softcap=30 zero_nan=true",
+    "attention(f16[2,1,768], f16[2,1024,768], f16[2,1024,768], _, i64[2]) heads=12 kv_heads=12 scale=0.125",
     "recurrent(f32[9,32,1024], _, f32[1,1024,256]*, _, _, f32[1,32,256], f32[1,32,256]) kind=lstm projected=true",
     "recurrent(f32[9,2,1536], _, f32[2,768,256]*, f32[2,768], i32[2]) kind=gru direction=bidirectional "
     "linear_before_reset=true projected=true",
@@ -113,6 +114,9 @@ const char* const kProblems[] = {
     "matmul(bf16[8,512,64], bf16[8,512,64], bf16[8,512,512]) transpose_b=true epilogue=\"(2) 2=cast.f32(1) "
     "3=add.f32(0,2) 4=cast.bf16(3)\"",
     "matmul(bf16[128,256], bf16[256,128]) epilogue=\"(1)\"",
+    "matmul(f16[1,1,768], f16[768,2304]*, f32[2304]*) epilogue=\"(2) 2=add.f32(0,1) 3=cast.f16(2)\"",
+    "matmul(bf16[8,3072], bf16[3072,768]*, f32[768]*, bf16[8,768]) epilogue=\"(3) 3=add.f32(0,1) 4=cast.f32(2) "
+    "5=add.f32(3,4) 6=cast.bf16(5)\"",
     "matmul(f16[384,196]*, f16[2,196,768], f16[384,1]) epilogue=\"(2) 2=cast.f32(1) 3=add.f32(0,2) 4=cast.f16(3)\"",
     "matmul(f32[33,65], f32[65,17]) epilogue=\"(1)\"",
     "matmul(f32[128,64], f32[64,128]*) epilogue=\"(1)\"",

@@ -3,6 +3,8 @@
 #include "graph/ops/arg_reduce.h"
 
 #include "backends/cuda/rows/rows.h"
+#include "backends/cuda/support/constants.h"
+#include "backends/cuda/support/program_code.h"
 
 namespace temper::cuda {
 
@@ -15,9 +17,38 @@ Support supports(const Problem& problem) {
   return supported();
 }
 
+constexpr std::string_view kLong = "long";
+
+// Rows that lie one behind the other, few and long enough for a block of each.
+bool is_long(const Problem& problem, const GpuProperties& gpu) {
+  const Dims dims = problem.inputs[0].dims();
+  return op_of(problem).axis == int64_t(dims.size()) - 1 && dims.back() >= 2048 && small_positions(dims.back()) &&
+         element_count(dims) / dims.back() <= 4 * gpu.sms;
+}
+
+Recipe::Work long_work(const Problem& problem) {
+  const auto& op = op_of(problem);
+  const TensorType& x = problem.inputs[0].type;
+  const Dims dims = problem.inputs[0].dims();
+  Recipe::Work out;
+  Job job;
+  job.entry = "arg_reduce_long";
+  job.overlap = true;
+  job.slots = {{Slot::Kind::input, 0, 0}, {Slot::Kind::output, 0, 0}};
+  job.source.text = concat("#include \"backends/cuda/support/scalar.cuh\"\n", type_alias("Input", memory_type(x.dtype)),
+                           bool_constants({{"MAX", op.kind == ops::ArgKind::max}, {"LAST", op.last}}),
+                           "#include \"backends/cuda/arg_reduce/arg_reduce_long.cu\"\n");
+  job.parameters = ParameterWriter().put(int32_t(dims.back())).finish();
+  job.shape.block = {1024, 1, 1};
+  job.shape.grid = {uint32_t(element_count(dims) / dims.back()), 1, 1};
+  out.jobs.push_back(std::move(job));
+  return out;
+}
+
 // An axis that is dropped leaves the output without channels to order.
-std::vector<Config> configs(const Problem& problem, const GpuProperties&) {
+std::vector<Config> configs(const Problem& problem, const GpuProperties& gpu) {
   std::vector<Config> out;
+  if (is_long(problem, gpu)) out.push_back(plain_config(problem, std::string(kLong)));
   for (Layout layout : {Layout::plain, Layout::channels_last})
     if (layout_fits(problem.inputs[0].dims(), layout))
       out.push_back({"", {layout}, {op_of(problem).keepdims ? layout : Layout::plain}});
@@ -29,6 +60,7 @@ Recipe::Work work(const Problem& problem, const Config& config, const GpuPropert
   const TensorType& x = problem.inputs[0].type;
   const Dims out_dims = problem.outputs[0].dims();
   if (element_count(out_dims) == 0) return {};
+  if (config.text == kLong) return long_work(problem);
   Dims strides = logical_strides(out_dims, config.outputs[0]);
   if (op.keepdims) strides[size_t(op.axis)] = 0;
   else strides.insert(strides.begin() + op.axis, 0);
@@ -39,6 +71,6 @@ Recipe::Work work(const Problem& problem, const Config& config, const GpuPropert
 }  // namespace
 
 extern const Recipe arg_reduce_recipe;
-const Recipe arg_reduce_recipe{"cuda.arg_reduce", 1, supports, configs, work};
+const Recipe arg_reduce_recipe{"cuda.arg_reduce", 2, supports, configs, work};
 
 }  // namespace temper::cuda

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention of one query to each head, at the speed of memory: LANES lanes share a key of SIZE elements, 16 bytes each,
+// so that a warp reads several keys at once, UNROLL times. Every such group of lanes has a running softmax of its own
+// (see scores.cuh); groups and warps are joined at the end, and with SPLITS > 1 the blocks of a cluster, which share
+// the keys.
+//
+// Defined before this text: what scores.cuh wants but masks, SIZE, WARPS, UNROLL, SPLITS, and ARGUMENTS: q, k, v, the
+// lengths where there are some, y.
+using Sum = float;
+#include "backends/cuda/attention/scores.cuh"
+#include "backends/cuda/support/ptx.cuh"
+
+constexpr int LANES = SIZE / 8, GROUPS = 32 / LANES, PARTS = WARPS * GROUPS;
+#if SPLITS > 1
+#define CLUSTER __cluster_dims__(1, SPLITS, 1)
+#else
+#define CLUSTER
+#endif
+
+struct Part {
+  float most, sum;
+  float y[SIZE];
+};
+
+extern "C" __global__ void CLUSTER __launch_bounds__(WARPS * 32) attention_one(ARGUMENTS, const Parameters p) {
+  Part* const parts = reinterpret_cast<Part*>(dynamic_shared());  // of the groups, then of the block
+  const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32, group = lane / LANES, of_key = lane % LANES * 8;
+  const u32 batch = divide(blockIdx.x, p.heads), head = blockIdx.x - batch * p.heads.divisor;
+  wait_for_inputs();
+  i32 length = p.keys;
+  if constexpr (LENGTHS) length = i32(lengths[batch] < p.keys ? lengths[batch] : p.keys);
+  const Range range = keys_of(p, 0, length);
+  q += i64(batch) * p.q_batch + i64(head) * SIZE + of_key;
+  k += i64(batch) * p.k_batch + i64(head / p.sharing) * SIZE + of_key;
+  v += i64(batch) * p.v_batch + i64(head / p.sharing) * SIZE + of_key;
+  float query[8];
+  {
+    const Vec<Half, 8> x = load_vector<8>(q);
+#pragma unroll
+    for (int j = 0; j < 8; ++j) query[j] = hold(x.at[j]);
+  }
+  float most = nothing(), sum = 0, y_sums[8] = {};
+  constexpr i32 STEP = PARTS * UNROLL * SPLITS;
+#pragma unroll 1
+  for (i32 begin = range.first + i32((blockIdx.y * WARPS + warp) * (GROUPS * UNROLL)); begin < range.end;
+       begin += STEP) {
+    Vec<Half, 8> keys[UNROLL], values[UNROLL];
+    bool there[UNROLL];
+#pragma unroll
+    for (int u = 0; u < UNROLL; ++u) {
+      const i32 key = begin + i32(u * GROUPS + group);
+      there[u] = key < range.end;
+      keys[u] = {}, values[u] = {};
+      if (there[u]) {
+        keys[u] = load_vector<8>(k + i64(key) * p.k_row);
+        values[u] = load_vector<8>(v + i64(key) * p.v_row);
+      }
+    }
+    float scores[UNROLL], larger = most;
+#pragma unroll
+    for (int u = 0; u < UNROLL; ++u) {
+      float s = 0;
+#pragma unroll
+      for (int j = 0; j < 8; ++j) s = fmaf(query[j], hold(keys[u].at[j]), s);
+#pragma unroll
+      for (int far = 1; far < LANES; far *= 2) s += __shfl_xor_sync(0xffffffffu, s, far);
+      if constexpr (EARLY) {
+        s *= p.scale;
+        if constexpr (CAPPED) s = p.cap * ::tanhf(s);
+      }
+      scores[u] = there[u] ? s : nothing();
+      larger = fmaxf(larger, scores[u]);
+    }
+    const float from = finite_or_zero(larger) * p.unit, before = exp2_flushed(fmaf(most, p.unit, -from));
+    most = larger;
+    sum *= before;
+#pragma unroll
+    for (int j = 0; j < 8; ++j) y_sums[j] *= before;
+#pragma unroll
+    for (int u = 0; u < UNROLL; ++u) {
+      const float weight = exp2_flushed(fmaf(scores[u], p.unit, -from));
+      sum += weight;
+#pragma unroll
+      for (int j = 0; j < 8; ++j) y_sums[j] = fmaf(weight, hold(values[u].at[j]), y_sums[j]);
+    }
+  }
+  {
+    Part& own = parts[warp * GROUPS + group];
+    if (of_key == 0) own.most = most, own.sum = sum;
+#pragma unroll
+    for (int j = 0; j < 8; ++j) own.y[of_key + j] = y_sums[j];
+  }
+  __syncthreads();
+  // Every thread has elements of the result, and joins the parts for them.
+  auto join = [&](auto&& part_of, int count, u32 element, float& all_most, float& all_sum) {
+    all_most = nothing();
+    for (int i = 0; i < count; ++i) all_most = fmaxf(all_most, part_of(i).most);
+    const float from = finite_or_zero(all_most) * p.unit;
+    float y_sum = 0;
+    all_sum = 0;
+    for (int i = 0; i < count; ++i) {
+      const Part& part = part_of(i);
+      const float by = exp2_flushed(fmaf(part.most, p.unit, -from));
+      all_sum = fmaf(part.sum, by, all_sum);
+      y_sum = fmaf(part.y[element], by, y_sum);
+    }
+    return y_sum;
+  };
+  y += i64(batch) * p.y_batch + i64(head) * SIZE;
+  auto store = [&](u32 element, float y_sum, float all_sum) {
+    y[element] = store_as<Half>(is_nothing(p, all_sum) ? 0.0f : y_sum / all_sum);
+  };
+  Part& whole = parts[PARTS];
+  for (u32 element = threadIdx.x; element < u32(SIZE); element += WARPS * 32) {
+    float all_most, all_sum;
+    const float y_sum = join([&](int i) -> const Part& { return parts[i]; }, PARTS, element, all_most, all_sum);
+    if constexpr (SPLITS == 1) {
+      store(element, y_sum, all_sum);
+    } else {
+      whole.y[element] = y_sum;
+      if (element == 0) whole.most = all_most, whole.sum = all_sum;
+    }
+  }
+#if SPLITS > 1
+  meet_cluster();
+  if (blockIdx.y == 0)
+    for (u32 element = threadIdx.x; element < u32(SIZE); element += WARPS * 32) {
+      float all_most, all_sum;
+      const float y_sum = join(
+          [&](int i) -> const Part& {
+            return reinterpret_cast<const Part*>(in_block(reinterpret_cast<u8*>(parts), u32(i)))[PARTS];
+          },
+          SPLITS, element, all_most, all_sum);
+      store(element, y_sum, all_sum);
+    }
+  meet_cluster();  // the first block may still read here
+#endif
+}

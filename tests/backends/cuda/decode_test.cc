@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products of few rows by constant weights, on the emulated GPU: depths of less and of more than a round, columns that
+// do not fill a block, rows of several batches, parts of tensors.
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "check_cases.h"
+#include "emulated_gpu.h"
+#include "onnx/import.h"
+#include "optimize/build_engine.h"
+#include "runtime/generate.h"
+#include "zoo/networks.h"
+
+namespace temper {
+namespace {
+
+constexpr std::string_view kLines =
+    R"text(reference matmul(f16[1,768], f16[768,21]*, f32[21]*, f16[1,21]) epilogue="(3) 3=add.f32(0,1) 4=cast.f32(2) 5=add.f32(3,4) 6=cast.f16(5)"
+reference matmul(f16[1,1,3080], f16[3080,9]*, f32[9]*) epilogue="(2) 2=add.f32(0,1) 3=relu.f32(2) 4=cast.f16(3)"
+reference matmul(f16[3,1,264], f16[13,264]*, f16[3,1,13]) transpose_b=true epilogue="(2) 2=cast.f32(1) 3=add.f32(0,2)"
+matmul(bf16[2,4,520], bf16[520,7]*) epilogue="(1) 1=cast.bf16(0)"
+matmul(bf16[2,9000], bf16[9000,3]*, bf16[2,1]) epilogue="(2) 2=cast.f32(1) 3=mul.f32(0,2) 4=cast.bf16(3)"
+reference matmul(f16[2,8], f16[8,5]*) epilogue="(1) 1=round.f32(0) 2=cast.i8(1)"
+)text";
+
+TEST(MatmulRows, AgreeWithTheReference) {
+  const testing::EmulatedGpu emulated;
+  testing::check_lines("rows", std::string(kLines), emulated.compiler(), emulated.gpu(),
+                       {.recipes = "cuda.matmul.rows"});
+}
+
+constexpr std::string_view kAttentions =
+    R"text(attention(f16[2,1,128], f16[2,300,128], f16[2,300,128], _, i64[2]=[290,3]) heads=2 kv_heads=2 scale=0.125
+attention(f16[1,1,128], f16[1,1100,64], f16[1,1100,64]) heads=2 scale=0.125 right=0 from_end=true
+attention(bf16[2,1,64], bf16[2,40,32], bf16[2,40,32], _, i64[2]=[40,0]) heads=2 scale=0.25 softcap=2 zero_nan=true
+attention(f16[1,1,256], f16[1,70,256], f16[1,70,256]) heads=2 kv_heads=2 scale=-0.1
+attention(bf16[1,1,256], bf16[1,90,256], bf16[1,90,256], _, i64[1]=[77]) scale=0.0625 left=20 right=0 from_end=true
+)text";
+
+TEST(AttentionOne, AgreesWithTheReference) {
+  const testing::EmulatedGpu emulated;
+  testing::check_lines("one", std::string(kAttentions), emulated.compiler(), emulated.gpu(),
+                       {.recipes = "cuda.attention.one"});
+}
+
+TEST(LongRows, HaveTheirBestElementFound) {
+  const testing::EmulatedGpu emulated;
+  const std::string lines =
+      "arg_reduce(f32[2,3000]) axis=1\narg_reduce(f16[1,20000]) axis=1 last=true\n"
+      "arg_reduce(i64[3,2048]) axis=1 kind=min keepdims=false\narg_reduce(f32[2100]) axis=0\n";
+  testing::check_lines("long", lines, emulated.compiler(), emulated.gpu(), {.recipes = "cuda.arg_reduce"});
+  testing::check_lines("nan", lines.substr(0, lines.find('\n') + 1), emulated.compiler(), emulated.gpu(),
+                       {.recipes = "cuda.arg_reduce", .put = {std::numeric_limits<double>::quiet_NaN()}});
+}
+
+using Decode = testing::EmulatedBuilds;
+
+std::shared_ptr<Engine> gpt2(const std::string& device, const std::string& precision) {
+  zoo::Builder builder("gpt2", 1, 17);
+  const Graph graph =
+      import_onnx_bytes(zoo::gpt2(builder, {.layers = 2, .heads = 2, .words = 60, .positions = 32}), ".").graph;
+  BuildOptions options;
+  options.device = device;
+  options.precision = precision;
+  options.measure = false;
+  options.threads = 1;
+  options.cache = 32;
+  options.shapes["input_ids"] = {{1, 1}, {1, 4}, {1, 4}};
+  return build_engine(graph, {}, options);
+}
+
+// Caches are in fp16 and so is what is appended: nothing of them is cast.
+TEST_F(Decode, ATokenOfGpt2TakesNineStepsALayer) {
+  const auto engine = gpt2("cuda:0", "fp16");
+  std::map<std::string, int> steps;
+  int all = 0;
+  for (const Segment& segment : engine->plans().at(0)->segments)
+    for (const PlanStep& step : segment.steps) ++steps[step.tactic], ++all;
+  EXPECT_EQ(all, 2 * 9 + 10);
+  EXPECT_EQ(steps["cuda.matmul.rows"], 2 * 4 + 1);
+  EXPECT_EQ(steps["cuda.attention.one"], 2);
+  EXPECT_EQ(steps["cuda.append"], 2 * 2);
+  EXPECT_EQ(steps["cuda.normalize"], 2 * 2 + 1);
+  TokenReader halves(engine), floats(gpt2("cpu", "fp32"));
+  for (int64_t at = 0; at < 6; ++at) {
+    for (TokenReader* reader : {&halves, &floats}) reader->read({{at * 17 % 60}});
+    float largest = 0, apart = 0;
+    for (size_t i = 0; i < 60; ++i) {
+      largest = std::max(largest, std::abs(floats.logits(0)[i]));
+      apart = std::max(apart, std::abs(floats.logits(0)[i] - halves.logits(0)[i]));
+    }
+    EXPECT_LT(apart, 5e-3f * largest) << at;
+  }
+}
+
+}  // namespace
+}  // namespace temper
