@@ -23,6 +23,7 @@ class Architecture:
     large: int = 32               # the batch beside 1
     batches: tuple = ()           # others than (1, large)
     suite: bool = True            # others are measured where they are named
+    zoo: str = ""                 # `temper zoo` writes the model, and the module takes its weights
 
     def all_batches(self):
         return self.batches or (1, self.large)
@@ -278,7 +279,7 @@ def sentences(batch, length=64):
 
 
 def noise_predictor():
-    """Stable Diffusion 1.5's, with random weights, whose one input that is a step is a number for all."""
+    """Stable Diffusion 1.5's."""
     import diffusers
     blocks = {"down_block_types": ("CrossAttnDownBlock2D",) * 3 + ("DownBlock2D",), "up_block_types": ("UpBlock2D",) + ("CrossAttnUpBlock2D",) * 3}
     return Noise(diffusers.UNet2DConditionModel(sample_size=64, cross_attention_dim=768, attention_head_dim=8, **blocks))
@@ -289,8 +290,8 @@ class Noise(nn.Module):
         super().__init__()
         self.model = model
 
-    def forward(self, sample, timestep, states):
-        return self.model(sample, timestep, encoder_hidden_states=states, return_dict=False)[0]
+    def forward(self, sample, timestep, encoder_hidden_states):
+        return self.model(sample, timestep, encoder_hidden_states=encoder_hidden_states, return_dict=False)[0]
 
 
 def rows(length, width):
@@ -335,8 +336,8 @@ ALL = {
     "tcn": Architecture("convolution", Temporal, lambda batch: {"x": torch.randn(batch, 256, 1024)}),
     "bert_large_squad": Architecture("transformer", of_transformers("BertForQuestionAnswering", "BertConfig", Span, **LARGE), tokens(384, 30522), suite=False),
     "minilm": Architecture("transformer", Sentence, sentences, batches=(1, 32, 1000), suite=False),
-    "sd15_unet": Architecture("convolution", noise_predictor, lambda batch: {"sample": torch.randn(batch, 4, 64, 64), "timestep": torch.tensor([999]),
-                                                                             "states": torch.randn(batch, 77, 768)}, batches=(2,), suite=False),
+    "sd15_unet": Architecture("convolution", noise_predictor, lambda batch: {"sample": torch.randn(batch, 4, 64, 64), "timestep": torch.full((batch,), 999.0),
+                                                                             "encoder_hidden_states": torch.randn(batch, 77, 768)}, batches=(2,), suite=False, zoo="sd15-unet"),
     # Attention alone, by the length and the size of a head.
     "attention_4096_128": Architecture("attention", lambda: Attention(128), rows(4096, 16 * 128), batches=(4,), suite=False),
     "attention_16384_128": Architecture("attention", lambda: Attention(128), rows(16384, 16 * 128), batches=(1,), suite=False),
@@ -355,6 +356,14 @@ def module_of(name):
     module = architecture.make().eval()
     draw_weights(module, SEED, [], architecture.inputs(2), statistics=True)
     return module
+
+
+def take_weights(module, path):
+    """Those of a file that `temper zoo` wrote, all of them, under their names, into the module's `model`."""
+    import onnx
+    from onnx import numpy_helper
+    constants = [one for one in onnx.load(path).graph.initializer if "." in one.name and not one.name.startswith("number")]
+    module.model.load_state_dict({one.name: torch.tensor(numpy_helper.to_array(one)).float() for one in constants})
 
 
 def inputs_of(name, batch, seed=SEED):

@@ -21,7 +21,10 @@ def architecture(name, batch, folder, dtype):
     """The module on the GPU and its inputs by name, after its FP32 answer was written."""
     import architectures
     import numpy
-    model, inputs = architectures.module_of(name).cuda(), {k: t.cuda() for k, t in architectures.inputs_of(name, batch).items()}
+    model = architectures.module_of(name)
+    if architectures.ALL[name].zoo:
+        architectures.take_weights(model, os.path.join(folder, "model.onnx"))
+    model, inputs = model.cuda(), {k: t.cuda() for k, t in architectures.inputs_of(name, batch).items()}
     with torch.no_grad():
         answer = model(**inputs)
     for key, tensor in {**inputs, "answer": answer}.items():

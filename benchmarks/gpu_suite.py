@@ -34,6 +34,8 @@ class Case:
         self.folder = os.path.join(args.folder, f"{name}_{batch}")
         self.model, self.plan = (os.path.join(self.folder, file) for file in ("model.onnx", "model.plan"))
         self.ranges = os.path.join(self.folder, "ranges.json") if args.precision.startswith("int8") else None
+        self.zoo = architectures.ALL[name].zoo
+        self.peer = next((engine for engine in args.engines if engine != "temper"), None)
         self.torch, self.failure = None, None
         self.row = {"model": name, "kind": architectures.ALL[name].kind, "batch": batch, "precision": args.precision}
 
@@ -44,15 +46,19 @@ class Case:
             if not os.path.exists(self.model):
                 # Large models keep their weights in a file beside, of the same name: both are made in a folder of their own.
                 partial = tempfile.mkdtemp(dir=self.folder)
-                run_program([self.args.temper, "export", f"{HERE}/architectures.py:{self.name}_{self.batch}", "-o", os.path.join(partial, "model.onnx"),
-                             "--no-check", "--opset", "18", "--python", sys.executable, "--quiet"])
+                made = os.path.join(partial, "model.onnx")
+                if self.zoo:
+                    run_program([self.args.temper, "zoo", self.zoo, "-o", made, "--quiet"])
+                else:
+                    run_program([self.args.temper, "export", f"{HERE}/architectures.py:{self.name}_{self.batch}", "-o", made,
+                                 "--no-check", "--opset", "18", "--python", sys.executable, "--quiet"])
                 for file in sorted(os.listdir(partial), key=lambda name: name.endswith(".onnx")):
                     os.replace(os.path.join(partial, file), os.path.join(self.folder, file))
                 os.rmdir(partial)
             if self.ranges:
                 self.calibrate()
-            if "compile" in self.args.engines:
-                self.torch = Child("compile", [sys.executable, os.path.join(HERE, "gpu_child.py"), "compile", self.name, "--batch", str(self.batch),
+            if self.peer:
+                self.torch = Child(self.peer, [sys.executable, os.path.join(HERE, "gpu_child.py"), self.peer, self.name, "--batch", str(self.batch),
                                                "--precision", "fp16" if self.ranges else self.args.precision, "--exchange", self.folder])
                 self.row["compile_s"] = self.torch.start_s
         except Failure as failure:
@@ -72,13 +78,18 @@ class Case:
         keys = architectures.ALL[self.name].inputs(1)
         return [word for key in keys for word in ("--input", f"{key}={self.folder}/{key}.npy")] if self.torch else []
 
+    def shapes(self):
+        """What a model of the zoo leaves open."""
+        inputs = architectures.inputs_of(self.name, self.batch) if self.zoo else {}
+        return [word for key, tensor in inputs.items() for word in ("--shapes", f"{key}={'x'.join(map(str, tensor.shape))}")]
+
     def gpu_flags(self):
         return ["--device", self.args.device, *[word for folder in self.args.cuda_path for word in ("--cuda-path", folder)]]
 
     def build(self):
         start = time.perf_counter()
         run_program([self.args.temper, "build", self.model, "-o", self.plan, "--precision", self.args.precision, "--force",
-                     *self.gpu_flags(), *(["--no-timing-cache"] if self.args.cold else []), *(["--calibration", self.ranges] if self.ranges else []),
+                     *self.gpu_flags(), *(["--no-timing-cache"] if self.args.cold else []), *(["--calibration", self.ranges] if self.ranges else []), *self.shapes(),
                      *(["--time-limit", str(self.args.search)] if self.args.search else [])])
         self.row["build_s"] = time.perf_counter() - start
         steps = json.loads(run_program([self.args.temper, "inspect", self.plan, "--layers", "--json"])[0])
@@ -107,7 +118,7 @@ class Case:
             children[0].close()
         self.row.update({f"{name}_ms": statistics.median(turns) for name, turns in times.items()})
         if self.torch:
-            self.row["ratio"] = spread([b / a for a, b in zip(times["temper"], times["compile"])])
+            self.row["ratio"] = spread([b / a for a, b in zip(times["temper"], times[self.peer])])
         if self.args.profiles:
             os.makedirs(self.args.profiles, exist_ok=True)
             words = [word for path in self.args.cuda_path for word in ("--cuda-path", path)]
@@ -143,7 +154,7 @@ def line(row):
     if "failure" in row:
         return start + "FAILED " + " ".join(row["failure"].split())[-220:]
     ratio = f"{row['ratio']['median']:7.3f} ({row['ratio']['min']:.3f}–{row['ratio']['max']:.3f})" if "ratio" in row else f"{'':22}"
-    torch = f"{row['compile_ms']:9.3f}" if "compile_ms" in row else f"{'':9}"
+    torch = next((f"{row[key]:9.3f}" for key in ("compile_ms", "graph_ms", "eager_ms") if key in row), f"{'':9}")
     far = f"{row['difference']:11.1e}" if "difference" in row else f"{'':11}"
     near = f"{row['cosine']['mean']:10.5f}{row['cosine']['least']:9.5f}" if "cosine" in row else f"{'':19}"
     return f"{start}{row['temper_ms']:9.3f}{torch}  {ratio:22}{far}{near}{row['build_s']:9.1f}{row['steps']:7}{row['host_steps']:9}"
@@ -196,7 +207,7 @@ def main():
     parser.add_argument("--batches", type=lambda text: [int(b) for b in text.split(",")], help="instead of those that the suite names")
     parser.add_argument("--precision", default="fp16", choices=["fp16", "bf16", "fp32", "tf32", "int8", "int8+fp16"], help="with int8 PyTorch computes in FP16")
     parser.add_argument("--method", default="mse", help="of the calibration for int8, as temper calibrate takes it")
-    parser.add_argument("--engines", type=names, default=["temper", "compile"])
+    parser.add_argument("--engines", type=names, default=["temper", "compile"], help="temper, and compile, graph or eager of PyTorch")
     parser.add_argument("--device", default="cuda:0")
     parser.add_argument("--cuda-path", action="append", default=[], help="given to temper")
     parser.add_argument("--rounds", type=int, default=5)
