@@ -70,6 +70,7 @@ class DeviceExecutor final : public Executor {
   std::vector<std::shared_ptr<const void>> constants_;  // by index in the plan; null for those that no step reads
   // The caller's buffers are copied through staging memory of the host to buffers behind the plan's own part of the
   // arena.
+  std::vector<size_t> by_place_;                 // the inputs, in the order of inputs_at_
   std::vector<int64_t> inputs_at_, outputs_at_;  // in the staging memory, and behind the plan's part of the arena
   int64_t bytes_ = 0;
   std::vector<const void*> inputs_;  // addresses on the device
