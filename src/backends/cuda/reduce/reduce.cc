@@ -138,6 +138,6 @@ Recipe::Work work(const Problem& problem, const Config& config, const GpuPropert
 }  // namespace
 
 extern const Recipe reduce_recipe;
-const Recipe reduce_recipe{"cuda.reduce", 3, supports, configs, work};
+const Recipe reduce_recipe{"cuda.reduce", 4, supports, configs, work};
 
 }  // namespace temper::cuda

@@ -25,11 +25,11 @@ using Total = decltype([] {
 }());
 
 extern "C" __global__ void __launch_bounds__(256) reduce_columns(const Input* in, Output* out, const Parameters p) {
-  __shared__ Total shared[DOWN][ACROSS * V];
+  __shared__ Total shared[DOWN][V][ACROSS];  // neighbouring threads' side by side: others would meet in a few banks
   wait_for_inputs();
   const u32 outer = divide(u32(blockIdx.x), p.column_blocks),
             block = (blockIdx.x - outer * p.column_blocks.divisor) * (ACROSS * V);
-  const u32 across = threadIdx.x % ACROSS * V, down = threadIdx.x / ACROSS, column = block + across;
+  const u32 across = threadIdx.x % ACROSS, down = threadIdx.x / ACROSS, column = block + across * V;
   Total totals[V];
   if (column < p.inner) {
     const Input* from = in + i64(outer) * p.n * p.inner + column;
@@ -41,12 +41,14 @@ extern "C" __global__ void __launch_bounds__(256) reduce_columns(const Input* in
     }
   }
 #pragma unroll
-  for (int v = 0; v < V; ++v) shared[down][across + v] = totals[v];
+  for (int v = 0; v < V; ++v) shared[down][v][across] = totals[v];
   __syncthreads();
-  for (u32 c = threadIdx.x; c < ACROSS * V && block + c < p.inner; c += 256) {
-    Total total = shared[0][c];
-    for (int i = 1; i < DOWN; ++i) total.add(shared[i][c]);
+  for (u32 i = threadIdx.x; i < ACROSS * V; i += 256) {
+    const u32 c = block + i % ACROSS * V + i / ACROSS;
+    if (c >= p.inner) continue;
+    Total total = shared[0][i / ACROSS][i % ACROSS];
+    for (int d = 1; d < DOWN; ++d) total.add(shared[d][i / ACROSS][i % ACROSS]);
     const float result = float(KIND == kMean ? total.value() / double(p.n) : total.value());
-    out[i64(outer) * p.inner + block + c] = store_as<Output>(epilogue(result));
+    out[i64(outer) * p.inner + c] = store_as<Output>(epilogue(result));
   }
 }
