@@ -109,6 +109,7 @@ struct Device {
   bool avx512 = false;
   bool avx512_bf16 = false;
   bool avx512_vnni = false;
+  bool amx = false;  // tiles of bf16 and of 8-bit integers
   bool avx2 = false;
   bool dot_product = false;                  // of four bytes, aarch64's
   std::string architecture;                  // cuda: "sm_90a"

@@ -13,6 +13,8 @@
 
 #if defined(__x86_64__)
 #include <immintrin.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #elif defined(__aarch64__)
 #include <arm_neon.h>
 #endif
@@ -79,6 +81,47 @@ __attribute__((target("avx512f,avx512vnni"))) float multiply_add_i8(int64_t roun
   for (int c = 1; c < kChains; ++c) sums[0] = _mm512_add_epi32(sums[0], sums[c]);
   return float(_mm512_reduce_add_epi32(sums[0]));
 }
+
+// What the tile registers hold: a shape of 16 rows of 64 bytes in each (Intel's manual, "AMX", palette 1).
+struct alignas(64) TileShapes {
+  uint8_t palette = 1, start_row = 0, reserved[14] = {};
+  uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
+  uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
+};
+constexpr int kTileChains = 4, kTileSteps = kChains / kTileChains;
+
+// Linux lets a process use the tiles once it has asked; false where it must not.
+bool may_use_tiles() {
+  constexpr long kRequestPermission = 0x1023, kTileData = 18;
+  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+}
+
+// Four sums of 16x16 numbers; a step adds products of 16 rows and 16 columns, 64 bytes deep.
+#define TEMPER_TILE_LOOP(NAME, TARGET, STEP)                               \
+  __attribute__((target("amx-tile," TARGET))) float NAME(int64_t rounds) { \
+    const TileShapes shapes;                                               \
+    _tile_loadconfig(&shapes);                                             \
+    alignas(64) float numbers[16][16] = {};                                \
+    _tile_zero(0);                                                         \
+    _tile_zero(1);                                                         \
+    _tile_zero(2);                                                         \
+    _tile_zero(3);                                                         \
+    _tile_loadd(4, numbers, 64);                                           \
+    _tile_loadd(5, numbers, 64);                                           \
+    for (int64_t r = 0; r < rounds; ++r)                                   \
+      for (int s = 0; s < kTileSteps; ++s) {                               \
+        STEP(0, 4, 5);                                                     \
+        STEP(1, 4, 5);                                                     \
+        STEP(2, 4, 5);                                                     \
+        STEP(3, 4, 5);                                                     \
+      }                                                                    \
+    _tile_stored(0, numbers, 64);                                          \
+    _tile_release();                                                       \
+    return numbers[0][0];                                                  \
+  }
+TEMPER_TILE_LOOP(multiply_add_bf16_tiles, "amx-bf16", _tile_dpbf16ps)
+TEMPER_TILE_LOOP(multiply_add_i8_tiles, "amx-int8", _tile_dpbusd)
+#undef TEMPER_TILE_LOOP
 #elif defined(__aarch64__)
 __attribute__((target("arch=armv8.2-a+dotprod"))) float multiply_add_i8(int64_t rounds) {
   int32x4_t sums[kChains];
@@ -136,6 +179,10 @@ Peaks measure_peaks(const Device& device, int threads) {
   else if (device.avx2) peaks.f32_per_s = operations_per_s(multiply_add_avx2, 8, threads);
   if (device.avx512_bf16) peaks.bf16_per_s = operations_per_s(multiply_add_bf16, 32, threads);
   if (device.avx512_vnni) peaks.i8_per_s = operations_per_s(multiply_add_i8, 64, threads);
+  if (device.amx && may_use_tiles()) {
+    peaks.bf16_per_s = operations_per_s(multiply_add_bf16_tiles, 16 * 16 * 32, threads);
+    peaks.i8_per_s = operations_per_s(multiply_add_i8_tiles, 16 * 16 * 64, threads);
+  }
 #elif defined(__aarch64__)
   if (device.dot_product) peaks.i8_per_s = operations_per_s(multiply_add_i8, 16, threads);
 #endif

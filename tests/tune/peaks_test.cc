@@ -51,6 +51,14 @@ TEST_F(PeaksTest, MeasuredAgainTheHigherOneIsTheLimit) {
   EXPECT_DOUBLE_EQ(peaks_again(known_peaks(device, 2, cache, meter()), device, 2, cache, meter()).f32_per_s, 3e11);
 }
 
+// Tiles multiply 16 times as many numbers in a clock as vectors do.
+TEST_F(PeaksTest, WhereTheCpuHasTilesTheirsIsTheLimitOf16And8Bits) {
+  if (!device.amx) GTEST_SKIP() << "this CPU has no AMX";
+  const Peaks peaks = measure_peaks(device, 1);
+  EXPECT_GT(peaks.bf16_per_s, 4 * peaks.f32_per_s);
+  EXPECT_GT(peaks.i8_per_s, 8 * peaks.f32_per_s / 2);
+}
+
 // A convolution of 1e9 operations in 5 ms is 200 Gop/s.
 TEST_F(PeaksTest, AStepAboveALimitProvesItWrongUnlessWinogradOrACacheExplainsIt) {
   auto plan = std::make_shared<Plan>();

@@ -39,6 +39,7 @@ Device cpu_device() {
                __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
     d.avx512_vnni = d.avx512 && most >= IsaLevel::avx512_vnni && __builtin_cpu_supports("avx512vnni");
     d.avx512_bf16 = d.avx512_vnni && most >= IsaLevel::avx512_bf16 && __builtin_cpu_supports("avx512bf16");
+    d.amx = d.avx512_bf16 && most >= IsaLevel::amx && dnnl::get_effective_cpu_isa() == dnnl::cpu_isa::avx512_core_amx;
 #elif defined(__aarch64__)
     d.dot_product = most >= IsaLevel::dotprod && (getauxval(AT_HWCAP) & HWCAP_ASIMDDP);
 #endif
