@@ -21,7 +21,7 @@ struct Choice {
   std::string implementation;
   Absorb absorb;
 };
-constexpr std::array<std::string_view, 3> absorb_names{"bias", "relu", "all"};
+constexpr std::array<std::string_view, 4> absorb_names{"bias", "relu", "all", "in_place"};
 
 Choice parse_choice(const std::string& text) {
   const auto a = text.find(' '), b = text.rfind(' ');
@@ -145,7 +145,6 @@ std::vector<Config> configs(const Problem& given, const Device& device) {
   const Problem problem = as_row(given);
   const ThreadScope threads(problem.threads);
   std::vector<Config> result;
-  std::vector<std::string> seen;
   for (Layout in : useful_layouts(problem.inputs[0].dims(), device))
     for (Layout out : useful_layouts(problem.outputs[0].dims(), device)) {
       // The first layer may read plain images; otherwise both sides are alike.
@@ -157,20 +156,21 @@ std::vector<Config> configs(const Problem& given, const Device& device) {
             (block_of(in) == 1 || problem.inputs[0].type.dtype != DType::f32))
           continue;
         // The most absorbing form that exists for an implementation; a lesser one only for implementations that have no
-        // other.
-        std::vector<std::string> found;
-        for (Absorb absorb : {Absorb::all, Absorb::bias_and_relu, Absorb::bias_only}) {
+        // other. A residual in place is a form of its own: which is faster differs.
+        std::vector<std::string> found, found_in_place;
+        for (Absorb absorb : {Absorb::in_place, Absorb::all, Absorb::bias_and_relu, Absorb::bias_only}) {
           Built built = describe(problem, algorithm, in, out, absorb);
-          if (!built.descriptor ||
+          if (!built.descriptor || (absorb == Absorb::in_place && built.epilogue.residual < 0) ||
               !EpilogueTail::supports(problem, built.epilogue.stored, built.epilogue.rest, out).yes())
             continue;
           do {
             const std::string name = built.descriptor->impl_info_str();
-            if (std::find(found.begin(), found.end(), name) != found.end()) continue;
+            auto& names = absorb == Absorb::in_place ? found_in_place : found;
+            if (std::find(names.begin(), names.end(), name) != names.end()) continue;
             // oneDNN 2.6 adds the wrong elements of a residual here.
             if (out == Layout::channels_last && !built.epilogue.binary_inputs.empty() && name.find("gemm") != name.npos)
               continue;
-            found.push_back(name);
+            names.push_back(name);
             Config config;
             config.text = concat(algorithm == dnnl::algorithm::convolution_winograd ? "winograd " : "direct ", name,
                                  ' ', absorb_names[size_t(absorb)]);
@@ -248,11 +248,14 @@ class ConvKernel final : public Kernel {
     }
     scratch_bytes_ = int64_t(d.scratchpad_desc().get_size());
     scratch_ = call_.add(DNNL_ARG_SCRATCHPAD, d.scratchpad_desc());
-    tail_ = EpilogueTail(problem, built.epilogue.stored, built.epilogue.rest, config.outputs[0]);
+    const AbsorbedEpilogue& taken = built.epilogue;
+    tail_ = EpilogueTail(problem, taken.stored, taken.rest, config.outputs[0], taken.residual);
   }
   int64_t workspace() const override { return tail_.workspace(scratch_bytes_); }
   bool reads(size_t input) const override { return input != 1 && int64_t(input) != packed_bias_; }
+  int in_place() const override { return tail_.in_place(); }
   void launch(const Buffers& buffers) override {
+    tail_.before(buffers);
     call_.set(src_, buffers.inputs[0]);
     call_.set(dst_, tail_.destination(buffers));
     call_.set(scratch_, tail_.scratch(buffers));
@@ -278,6 +281,6 @@ std::unique_ptr<Kernel> load(const Problem& problem, const Config& config, const
 }  // namespace
 
 extern const Tactic cpu_conv_onednn;
-const Tactic cpu_conv_onednn{"cpu.conv.onednn", 3, supports, configs, build, load};
+const Tactic cpu_conv_onednn{"cpu.conv.onednn", 4, supports, configs, build, load};
 
 }  // namespace temper

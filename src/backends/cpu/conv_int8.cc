@@ -196,7 +196,7 @@ class ConvInt8Kernel final : public Kernel {
       threads_ = problem.threads;
     }
     scratch_ = call_.add(DNNL_ARG_SCRATCHPAD, d.scratchpad_desc());
-    tail_ = Int8Tail(problem, built.epilogue, kLayout);
+    tail_ = EpilogueTail(problem, built.epilogue.stored, built.epilogue.rest, kLayout, built.epilogue.residual);
   }
   int64_t workspace() const override { return tail_.workspace(scratch_bytes_); }
   bool reads(size_t input) const override { return input != 1; }
@@ -225,7 +225,7 @@ class ConvInt8Kernel final : public Kernel {
   int64_t scratch_bytes_ = 0, padded_at_ = 0, pixels_ = 0;
   int threads_ = 1;
   Tensor bias_;
-  Int8Tail tail_;
+  EpilogueTail tail_;
 };
 
 std::unique_ptr<Kernel> load(const Problem& problem, const Config& config, const PackedView& packed, const Device&) {

@@ -212,23 +212,4 @@ bool sums_fit_f32(const Problem& problem, int64_t channels, bool channels_outerm
   return std::all_of(sums.begin(), sums.end(), [&](int64_t sum) { return sum * most < (int64_t(1) << 24); });
 }
 
-Int8Tail::Int8Tail(const Problem& problem, const IntegerEpilogue& epilogue, Layout layout)
-    : EpilogueTail(problem, epilogue.stored, epilogue.rest, layout), threads_(problem.threads) {
-  const TensorType& output = problem.outputs[0].type;
-  output_bytes_ = layout_bytes(output.dtype, output.dims(), layout);
-  if (epilogue.residual >= 0) residual_ = epilogue.residual + 2;
-}
-
-void Int8Tail::before(const Buffers& buffers) const {
-  if (residual_ < 0) return;
-  const auto* from = static_cast<const std::byte*>(buffers.inputs[size_t(residual_)]);
-  auto* to = static_cast<std::byte*>(buffers.outputs[0]);
-  if (from == to) return;
-  constexpr int64_t kBlock = 16384;
-  parallel_for_threads(threads_, (output_bytes_ + kBlock - 1) / kBlock, 4, [&](int, int64_t begin, int64_t end) {
-    const int64_t first = begin * kBlock;
-    std::memcpy(to + first, from + first, size_t(std::min(end * kBlock, output_bytes_) - first));
-  });
-}
-
 }  // namespace temper

@@ -48,17 +48,4 @@ dnnl::primitive_attr int8_attributes(const IntegerEpilogue& epilogue, int scale_
 // innermost.
 bool sums_fit_f32(const Problem& problem, int64_t channels, bool channels_outermost);
 
-// An epilogue's tail, with the residual brought to where the primitive adds to it: before(), the primitive, run().
-class Int8Tail : public EpilogueTail {
- public:
-  Int8Tail() = default;
-  Int8Tail(const Problem& problem, const IntegerEpilogue& epilogue, Layout layout);
-  int in_place() const { return residual_; }
-  void before(const Buffers& buffers) const;
-
- private:
-  int residual_ = -1, threads_ = 1;
-  int64_t output_bytes_ = 0;
-};
-
 }  // namespace temper

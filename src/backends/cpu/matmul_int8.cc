@@ -196,7 +196,7 @@ class MatMulInt8Kernel final : public Kernel {
     }
     scratch_bytes_ = int64_t(built.scratchpad().get_size());
     scratch_ = call_.add(DNNL_ARG_SCRATCHPAD, built.scratchpad());
-    tail_ = Int8Tail(problem, built.epilogue, Layout::plain);
+    tail_ = EpilogueTail(problem, built.epilogue.stored, built.epilogue.rest, Layout::plain, built.epilogue.residual);
   }
   int64_t workspace() const override { return tail_.workspace(scratch_bytes_); }
   bool reads(size_t input) const override { return input != 1 || !packed_; }
@@ -217,7 +217,7 @@ class MatMulInt8Kernel final : public Kernel {
   size_t src_ = 0, dst_ = 0, weights_ = 0, scratch_ = 0;
   int64_t scratch_bytes_ = 0;
   Tensor bias_;
-  Int8Tail tail_;
+  EpilogueTail tail_;
 };
 
 std::unique_ptr<Kernel> load(const Problem& problem, const Config& config, const PackedView& packed, const Device&) {

@@ -4,12 +4,14 @@
 #include <omp.h>
 
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <mutex>
 #include <optional>
 
 #include "backends/cpu/onednn_threads.h"
 #include "base/team.h"
+#include "base/threads.h"
 #include "graph/ops/conv.h"
 #include "graph/ops/window.h"
 
@@ -264,6 +266,8 @@ static std::optional<SpelledOut> gelu(StepReader steps, int x) {
 AbsorbedEpilogue absorb_epilogue(const Program& epilogue, DType operands, const std::vector<TensorType>& extras,
                                  const TensorType& output, size_t channel_axis, Layout layout, Absorb how) {
   AbsorbedEpilogue result;
+  const bool in_place = how == Absorb::in_place;
+  if (in_place) how = Absorb::all;
   const Dims out = output.dims();
   const auto& steps = epilogue.steps;
   auto step_of = [&](int value) -> const Step* {
@@ -362,9 +366,15 @@ AbsorbedEpilogue absorb_epilogue(const Program& epilogue, DType operands, const 
       const Dims own = type->dims();
       full.insert(full.end(), own.begin(), own.end());
       const bool whole = own == out;
-      result.post_ops.append_binary(step.op == Scalar::add ? dnnl::algorithm::binary_add : dnnl::algorithm::binary_mul,
-                                    dnnl_desc(type->dtype, full, whole ? layout : Layout::plain));
-      result.binary_inputs.push_back(extra - 1);
+      if (in_place && whole && step.op == Scalar::add && type->dtype == output.dtype && result.post_ops.len() == 0) {
+        result.post_ops.append_sum();
+        result.residual = extra - 1;
+      } else {
+        result.post_ops.append_binary(
+            step.op == Scalar::add ? dnnl::algorithm::binary_add : dnnl::algorithm::binary_mul,
+            dnnl_desc(type->dtype, full, whole ? layout : Layout::plain));
+        result.binary_inputs.push_back(extra - 1);
+      }
       ok = true;
     } else if (step.op == Scalar::mul && number == number) {
       ok = eltwise(dnnl::algorithm::eltwise_linear, float(number), 0.f);
@@ -400,7 +410,7 @@ AbsorbedEpilogue absorb_epilogue(const Program& epilogue, DType operands, const 
                  ? absorb_epilogue(epilogue, operands, extras, output, channel_axis, layout, Absorb::bias_and_relu)
              : how == Absorb::bias_and_relu
                  ? absorb_epilogue(epilogue, operands, extras, output, channel_axis, layout, Absorb::bias_only)
-                 : AbsorbedEpilogue{-1, {}, {}, DType::f32, epilogue};
+                 : AbsorbedEpilogue{.rest = epilogue};
     }
     current = new_current;
     next += taken;
@@ -421,6 +431,9 @@ AbsorbedEpilogue absorb_epilogue(const Program& epilogue, DType operands, const 
       for (int a = 0; a < arity_of(step.op); ++a) step.args[size_t(a)] = map[size_t(step.args[size_t(a)])];
       map[size_t(epilogue.inputs) + i] = result.rest.push(step);
     }
+  // Only the output itself can hold the residual, and a rest might read what is overwritten.
+  if (result.residual >= 0 && (any || result.stored != output.dtype))
+    return absorb_epilogue(epilogue, operands, extras, output, channel_axis, layout, Absorb::all);
   return result;
 }
 
@@ -442,13 +455,28 @@ Support EpilogueTail::supports(const Problem& problem, DType stored, const Progr
   return pointwise_supported(rest, tail_types(problem, stored), problem.outputs[0].type, layout);
 }
 
-EpilogueTail::EpilogueTail(const Problem& problem, DType stored, const Program& rest, Layout layout) {
-  if (rest.is_identity()) return;
+EpilogueTail::EpilogueTail(const Problem& problem, DType stored, const Program& rest, Layout layout, int residual)
+    : threads_(problem.threads) {
   const TensorType& output = problem.outputs[0].type;
+  output_bytes_ = layout_bytes(output.dtype, output.dims(), layout);
+  if (residual >= 0) residual_ = residual + 2;
+  if (rest.is_identity()) return;
   if (stored != output.dtype) stored_bytes_ = round_up<int64_t>(layout_bytes(stored, output.dims(), layout), 64);
   const std::vector<TensorType> types = tail_types(problem, stored);
   rest_ = make_pointwise_kernel(rest, types, output, layout, problem.threads);
   rest_inputs_.resize(types.size());
+}
+
+void EpilogueTail::before(const Buffers& buffers) const {
+  if (residual_ < 0) return;
+  const auto* from = static_cast<const std::byte*>(buffers.inputs[size_t(residual_)]);
+  auto* to = static_cast<std::byte*>(buffers.outputs[0]);
+  if (from == to) return;
+  constexpr int64_t kBlock = 16384;
+  parallel_for_threads(threads_, (output_bytes_ + kBlock - 1) / kBlock, 4, [&](int, int64_t begin, int64_t end) {
+    const int64_t first = begin * kBlock;
+    std::memcpy(to + first, from + first, size_t(std::min(end * kBlock, output_bytes_) - first));
+  });
 }
 
 void EpilogueTail::run(const Buffers& buffers) {

@@ -73,10 +73,13 @@ struct AbsorbedEpilogue {
   int bias = -1;  // which extra input is the bias (per channel, first step), -1: none
   dnnl::post_ops post_ops;
   std::vector<int> binary_inputs;  // extra inputs of the binary post-ops, in their order
-  DType stored = DType::f32;       // what the primitive writes
-  Program rest;                    // inputs: that, then every extra input of the epilogue
+  int residual = -1;          // the extra input that is added from the output's own memory, where it must lie before
+  DType stored = DType::f32;  // what the primitive writes
+  Program rest;               // inputs: that, then every extra input of the epilogue
 };
-enum class Absorb { bias_only, bias_and_relu, all };
+// `in_place` is `all`, but a tensor of the output's type that is added first is expected in the output's memory: oneDNN
+// 2.6 has kernels for AMX that read a residual there and nowhere else.
+enum class Absorb { bias_only, bias_and_relu, all, in_place };
 // `extras` are the types of the epilogue's extra inputs; `channel_axis` is the output axis a bias runs along; `layout`
 // that of the output and of extras of full shape. Only f32 steps are absorbed, on f32 inputs or bf16 ones that are
 // cast, and the cast of the result to bf16 where the `operands` are that.
@@ -93,12 +96,14 @@ std::vector<TensorType> extra_types(const Problem& problem, size_t first);
 // Whether oneDNN computes on the first input's dtype, as far as that is f32 or bf16, on this CPU.
 Support dnnl_float_supported(const Problem& problem, const Device& device);
 
-// The second step of a product: the rest of its epilogue, in place, or from the workspace where it changes the dtype.
+// What stands around a product: before it, the residual is brought to where it is added to; behind it, the rest of its
+// epilogue runs, in place, or from the workspace where it changes the dtype. before(), the primitive, run().
 class EpilogueTail {
  public:
   EpilogueTail() = default;
-  // `stored`: what the primitive writes, in `layout`.
-  EpilogueTail(const Problem& problem, DType stored, const Program& rest, Layout layout);
+  // `stored`: what the primitive writes, in `layout`. `residual`: the extra input that the output's memory holds
+  // before, which has the output's type and layout; -1 for none.
+  EpilogueTail(const Problem& problem, DType stored, const Program& rest, Layout layout, int residual = -1);
   static Support supports(const Problem& problem, DType stored, const Program& rest, Layout layout);
   // With `scratch` bytes for the primitive, which are at scratch().
   int64_t workspace(int64_t scratch) const { return stored_bytes_ + std::max(scratch, rest_ ? rest_->workspace() : 0); }
@@ -107,10 +112,14 @@ class EpilogueTail {
   }
   // Where the primitive writes: the output, or the workspace.
   void* destination(const Buffers& buffers) const { return stored_bytes_ ? buffers.workspace : buffers.outputs[0]; }
+  // The input that the output should share its memory with; -1 for none. Where it does not, before() copies it.
+  int in_place() const { return residual_; }
+  void before(const Buffers& buffers) const;
   void run(const Buffers& buffers);
 
  private:
-  int64_t stored_bytes_ = 0;
+  int64_t stored_bytes_ = 0, output_bytes_ = 0;
+  int residual_ = -1, threads_ = 1;
   std::unique_ptr<Kernel> rest_;
   std::vector<const void*> rest_inputs_;
 };
