@@ -30,7 +30,7 @@ def architecture(name, batch, folder, dtype):
     for key, tensor in {**inputs, "answer": answer}.items():
         numpy.save(os.path.join(folder, key + ".npy"), tensor.cpu().numpy())
     layout = {"memory_format": torch.channels_last} if any(t.ndim == 4 for t in inputs.values()) else {}
-    inputs = {k: t.to(dtype=dtype, **layout) if t.is_floating_point() else t for k, t in inputs.items()}
+    inputs = {k: t.to(dtype=dtype, **(layout if t.ndim == 4 else {})) if t.is_floating_point() else t for k, t in inputs.items()}
     return model.to(dtype=dtype, **layout), inputs
 
 

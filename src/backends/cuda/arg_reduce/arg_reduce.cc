@@ -26,10 +26,17 @@ bool is_long(const Problem& problem, const GpuProperties& gpu) {
          element_count(dims) / dims.back() <= 4 * gpu.sms;
 }
 
-Recipe::Work long_work(const Problem& problem) {
+Recipe::Work long_work(const Problem& problem, const GpuProperties& gpu) {
   const auto& op = op_of(problem);
   const TensorType& x = problem.inputs[0].type;
   const Dims dims = problem.inputs[0].dims();
+  // Clusters are of compute capability 9.0 and later; as many blocks as have elements for all of their threads.
+  constexpr uint32_t kThreads = 512, kUnroll = 8;
+  const int64_t rows = element_count(dims) / dims.back();
+  int splits = 1;
+  while (gpu.capability >= 90 && splits < 8 && rows * splits < gpu.sms &&
+         dims.back() > 2 * int64_t(splits) * kThreads * kUnroll)
+    splits *= 2;
   Recipe::Work out;
   Job job;
   job.entry = "arg_reduce_long";
@@ -37,10 +44,11 @@ Recipe::Work long_work(const Problem& problem) {
   job.slots = {{Slot::Kind::input, 0, 0}, {Slot::Kind::output, 0, 0}};
   job.source.text = concat("#include \"backends/cuda/support/scalar.cuh\"\n", type_alias("Input", memory_type(x.dtype)),
                            bool_constants({{"MAX", op.kind == ops::ArgKind::max}, {"LAST", op.last}}),
-                           "#include \"backends/cuda/arg_reduce/arg_reduce_long.cu\"\n");
+                           macro("SPLITS", splits), "#include \"backends/cuda/arg_reduce/arg_reduce_long.cu\"\n");
   job.parameters = ParameterWriter().put(int32_t(dims.back())).finish();
-  job.shape.block = {1024, 1, 1};
-  job.shape.grid = {uint32_t(element_count(dims) / dims.back()), 1, 1};
+  job.shape.block = {kThreads, 1, 1};
+  job.shape.grid = {uint32_t(rows), uint32_t(splits), 1};
+  job.shape.shared_bytes = kThreads * 16;  // struct Best
   out.jobs.push_back(std::move(job));
   return out;
 }
@@ -55,12 +63,12 @@ std::vector<Config> configs(const Problem& problem, const GpuProperties& gpu) {
   return out;
 }
 
-Recipe::Work work(const Problem& problem, const Config& config, const GpuProperties&) {
+Recipe::Work work(const Problem& problem, const Config& config, const GpuProperties& gpu) {
   const auto& op = op_of(problem);
   const TensorType& x = problem.inputs[0].type;
   const Dims out_dims = problem.outputs[0].dims();
   if (element_count(out_dims) == 0) return {};
-  if (config.text == kLong) return long_work(problem);
+  if (config.text == kLong) return long_work(problem, gpu);
   Dims strides = logical_strides(out_dims, config.outputs[0]);
   if (op.keepdims) strides[size_t(op.axis)] = 0;
   else strides.insert(strides.begin() + op.axis, 0);
@@ -71,6 +79,6 @@ Recipe::Work work(const Problem& problem, const Config& config, const GpuPropert
 }  // namespace
 
 extern const Recipe arg_reduce_recipe;
-const Recipe arg_reduce_recipe{"cuda.arg_reduce", 2, supports, configs, work};
+const Recipe arg_reduce_recipe{"cuda.arg_reduce", 3, supports, configs, work};
 
 }  // namespace temper::cuda

@@ -64,7 +64,7 @@ Recipe::Work work(const Problem& problem, const Config& config, const GpuPropert
                            macro("SPLITS", shares->splits),
                            int_constants({{"SIZE", s.key_size}, {"WARPS", shares->warps}, {"UNROLL", shares->unroll}}),
                            "#include \"backends/cuda/attention/attention_one.cu\"\n");
-  const int64_t parts = int64_t(shares->warps) * (256 / s.key_size) + 1;
+  const int64_t parts = int64_t(shares->warps) + 1;
   job.shape.block = {uint32_t(shares->warps) * 32, 1, 1};
   job.shape.grid = {uint32_t(s.batch * s.heads), uint32_t(shares->splits), 1};
   job.shape.shared_bytes = uint32_t(parts * (s.key_size + 2) * int64_t(sizeof(float)));
@@ -76,6 +76,6 @@ Recipe::Work work(const Problem& problem, const Config& config, const GpuPropert
 }  // namespace
 
 extern const Recipe attention_one_recipe;
-const Recipe attention_one_recipe{"cuda.attention.one", 1, supports, configs, work, "sm_90a", attention_takes_parts};
+const Recipe attention_one_recipe{"cuda.attention.one", 2, supports, configs, work, "sm_90a", attention_takes_parts};
 
 }  // namespace temper::cuda

@@ -10,7 +10,7 @@ using Sum = float;
 #include "backends/cuda/attention/scores.cuh"
 #include "backends/cuda/support/ptx.cuh"
 
-constexpr int LANES = SIZE / 8, GROUPS = 32 / LANES, PARTS = WARPS * GROUPS;
+constexpr int LANES = SIZE / 8, GROUPS = 32 / LANES, PARTS = WARPS;
 #if SPLITS > 1
 #define CLUSTER __cluster_dims__(1, SPLITS, 1)
 #else
@@ -23,7 +23,7 @@ struct Part {
 };
 
 extern "C" __global__ void CLUSTER __launch_bounds__(WARPS * 32) attention_one(ARGUMENTS, const Parameters p) {
-  Part* const parts = reinterpret_cast<Part*>(dynamic_shared());  // of the groups, then of the block
+  Part* const parts = reinterpret_cast<Part*>(dynamic_shared());  // of the warps, then of the block
   const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32, group = lane / LANES, of_key = lane % LANES * 8;
   const u32 batch = divide(blockIdx.x, p.heads), head = blockIdx.x - batch * p.heads.divisor;
   wait_for_inputs();
@@ -40,7 +40,7 @@ extern "C" __global__ void CLUSTER __launch_bounds__(WARPS * 32) attention_one(A
     for (int j = 0; j < 8; ++j) query[j] = hold(x.at[j]);
   }
   float most = nothing(), sum = 0, y_sums[8] = {};
-  constexpr i32 STEP = PARTS * UNROLL * SPLITS;
+  constexpr i32 STEP = WARPS * GROUPS * UNROLL * SPLITS;
 #pragma unroll 1
   for (i32 begin = range.first + i32((blockIdx.y * WARPS + warp) * (GROUPS * UNROLL)); begin < range.end;
        begin += STEP) {
@@ -84,8 +84,19 @@ extern "C" __global__ void CLUSTER __launch_bounds__(WARPS * 32) attention_one(A
       for (int j = 0; j < 8; ++j) y_sums[j] = fmaf(weight, hold(values[u].at[j]), y_sums[j]);
     }
   }
-  {
-    Part& own = parts[warp * GROUPS + group];
+  // The groups of a warp first, which hold the same elements in lanes that are LANES apart.
+#pragma unroll
+  for (int far = LANES; far < 32; far *= 2) {
+    const float its_most = __shfl_xor_sync(0xffffffffu, most, far), its_sum = __shfl_xor_sync(0xffffffffu, sum, far);
+    const float larger = fmaxf(most, its_most), from = finite_or_zero(larger) * p.unit;
+    const float by = exp2_flushed(fmaf(most, p.unit, -from)), its_by = exp2_flushed(fmaf(its_most, p.unit, -from));
+    most = larger;
+    sum = sum * by + its_sum * its_by;
+#pragma unroll
+    for (int j = 0; j < 8; ++j) y_sums[j] = y_sums[j] * by + __shfl_xor_sync(0xffffffffu, y_sums[j], far) * its_by;
+  }
+  if (group == 0) {
+    Part& own = parts[warp];
     if (of_key == 0) own.most = most, own.sum = sum;
 #pragma unroll
     for (int j = 0; j < 8; ++j) own.y[of_key + j] = y_sums[j];

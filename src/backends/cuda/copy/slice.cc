@@ -33,7 +33,21 @@ Recipe::Work work(const Problem& problem, const Config& config, const GpuPropert
 
 }  // namespace
 
+namespace {
+
+// Where both layouts are the same bytes, plain ones alone: rows and columns of those are parts of a whole, which take
+// no step (plan/parts.h).
+std::vector<Config> configs(const Problem& problem, const GpuProperties& gpu) {
+  std::vector<Config> all = same_layout_configs(problem, gpu);
+  const auto alike = [](const Port& port) { return same_memory(port.dims(), Layout::plain, Layout::channels_last); };
+  if (all.size() > 1 && alike(problem.inputs[0]) && alike(problem.outputs[0]))
+    std::erase_if(all, [](const Config& config) { return config.outputs[0] != Layout::plain; });
+  return all;
+}
+
+}  // namespace
+
 extern const Recipe slice_recipe;
-const Recipe slice_recipe{"cuda.slice", 1, supports, same_layout_configs, work, {}, takes_all_parts};
+const Recipe slice_recipe{"cuda.slice", 1, supports, configs, work, {}, takes_all_parts};
 
 }  // namespace temper::cuda
