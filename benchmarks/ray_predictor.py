@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What Ray takes of a model's throughput: temper.ray.Predictor over ray.data beside a loop in this process, in turns.
 
-usage: ray_predictor.py PLAN [--batch N] [--batches N] [--rounds N]     a plan of one input; with PYTHONPATH=build/python and Ray's environment
+usage: ray_predictor.py PLAN [--batch N] [--batches N] [--rounds N] [--concurrency N]     a plan of one input; with PYTHONPATH=build/python and Ray's environment
 """
 import argparse
 import os
@@ -22,6 +22,7 @@ arguments.add_argument("plan")
 arguments.add_argument("--batch", type=int, default=32)
 arguments.add_argument("--batches", type=int, default=16)
 arguments.add_argument("--rounds", type=int, default=6)
+arguments.add_argument("--concurrency", type=int, default=2, help="tasks of the actor at a time: Ray runs the model in one thread, and the next block is fetched meanwhile")
 options = arguments.parse_args()
 
 engine = temper.load(options.plan)
@@ -54,7 +55,8 @@ def in_process():
 
 
 def with_ray():
-    run = data.map_batches(Timed, fn_constructor_args=[options.plan], batch_size=options.batch, compute=ray.data.ActorPoolStrategy(size=1), num_cpus=engine.threads)
+    run = data.map_batches(Timed, fn_constructor_args=[options.plan], batch_size=options.batch, compute=ray.data.ActorPoolStrategy(size=1), num_cpus=engine.threads,
+                           max_concurrency=options.concurrency)  # fmt: skip
     began, ended, rows = [], [], 0
     for block in run.iter_batches(batch_size=None):
         began.append(block["began"].min()), ended.append(block["ended"].max())
