@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/threads.h"
 #include "graph/ops/matmul.h"
 #include "graph/ops/pointwise.h"
 #include "graph/ops/reshape.h"
@@ -167,24 +168,40 @@ class Smoother {
       for (size_t c = 0; c < channels; ++c)
         for (int64_t n = 0; n < product.columns; ++n)
           weights[c] = std::max(weights[c], std::fabs(double(product.values[c * size_t(product.columns) + size_t(n)])));
-    std::vector<float> best;
-    double least = kWorth * noise(seen, products, std::vector<float>(channels, 1), seen.scale);
-    for (double a : kStrengths) {
-      std::vector<float> factors(channels, 1);
-      double largest = 0;
-      for (size_t c = 0; c < channels; ++c)
-        if (seen.maxima[c] > 0 && weights[c] > 0) {
-          factors[c] = power_of_two(std::pow(double(seen.maxima[c]), a) / std::pow(weights[c], 1 - a));
-          largest = std::max(largest, double(seen.maxima[c]) / factors[c]);
+    // Each strength looks at all weights: on threads of its own.
+    struct Trial {
+      std::vector<float> factors;
+      double sum = 0;
+    };
+    std::vector<Trial> trials(std::size(kStrengths) + 1);  // the last one leaves the value as it is
+    parallel_for(int64_t(trials.size()), 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        Trial& trial = trials[size_t(i)];
+        trial.factors.assign(channels, 1);
+        if (size_t(i) == std::size(kStrengths)) {
+          trial.sum = noise(seen, products, trial.factors, seen.scale);
+          continue;
         }
-      // What no product looks at must not be the largest.
-      for (size_t c = 0; c < channels; ++c)
-        if (seen.maxima[c] > 0 && weights[c] == 0 && largest > 0)
-          factors[c] = power_of_two(2 * double(seen.maxima[c]) / largest);
-      const double sum = noise(seen, products, factors, largest / kLevels);
-      if (!(sum < least)) continue;
-      least = sum, strength = a;
-      best = std::move(factors);
+        const double a = kStrengths[size_t(i)];
+        double largest = 0;
+        for (size_t c = 0; c < channels; ++c)
+          if (seen.maxima[c] > 0 && weights[c] > 0) {
+            trial.factors[c] = power_of_two(std::pow(double(seen.maxima[c]), a) / std::pow(weights[c], 1 - a));
+            largest = std::max(largest, double(seen.maxima[c]) / trial.factors[c]);
+          }
+        // What no product looks at must not be the largest.
+        for (size_t c = 0; c < channels; ++c)
+          if (seen.maxima[c] > 0 && weights[c] == 0 && largest > 0)
+            trial.factors[c] = power_of_two(2 * double(seen.maxima[c]) / largest);
+        trial.sum = noise(seen, products, trial.factors, largest / kLevels);
+      }
+    });
+    std::vector<float> best;
+    double least = kWorth * trials.back().sum;
+    for (size_t i = 0; i < std::size(kStrengths); ++i) {
+      if (!(trials[i].sum < least)) continue;
+      least = trials[i].sum, strength = kStrengths[i];
+      best = std::move(trials[i].factors);
     }
     return best;
   }
