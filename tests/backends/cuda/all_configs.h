@@ -13,7 +13,7 @@ inline const cuda::Recipe& recipe_named(std::string_view name) {
 
 // What a recipe offers for a problem, and what it offers for others alone: kernels that read a residual by the copy
 // engine store by it, too, where tiles are many, and tests have few; but not those of computed matrices, which may end
-// within a tile.
+// within a tile, nor those of patches, whose tiles have rows that are no results.
 inline std::vector<Config> all_configs(const cuda::Recipe& recipe, const Problem& problem,
                                        const cuda::GpuProperties& gpu = {}) {
   constexpr std::string_view kStored = " stored", kNoResidual = "#define EXTRA_STAGES 0\n",
@@ -22,6 +22,7 @@ inline std::vector<Config> all_configs(const cuda::Recipe& recipe, const Problem
   for (const Config& config : recipe.configs(problem, gpu)) {
     all.push_back(config);
     if (!recipe.name.ends_with(".pipeline") && !recipe.name.ends_with(".chain")) continue;
+    if (config.text.ends_with(" patch")) continue;
     const auto jobs = recipe.work(problem, config, gpu).jobs;
     if (jobs.empty() || jobs[0].source.text.find(kNoResidual) != std::string::npos ||
         jobs[0].source.text.find(kOneMatrix) == std::string::npos)

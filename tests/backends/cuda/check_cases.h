@@ -21,6 +21,7 @@ struct CaseChoice {
   uint32_t blocks = UINT32_MAX;  // of a launch at most; for kernels that walk over their tiles (clusters do not)
   bool one_config = false;       // of each recipe for each line, in turns; else all
   std::string_view config;       // instead of those that recipes offer
+  std::string_view with;         // a part of the texts of configurations to take; lines without any are left out
   std::vector<double> put;       // into inputs that are no constants, see put_values
   cuda::GpuProperties properties = {};  // that recipes choose by
   bool tf32 = false;                    // operands have more digits than TF32, and recipes that round them are taken
@@ -66,6 +67,7 @@ inline void check_lines(const std::string& name, const std::string& text, const 
       if (!recipe_supports(*recipe, problem, gpu->info().architecture()).yes()) continue;
       auto configs = all_configs(*recipe, problem, choice.properties);
       EXPECT_FALSE(configs.empty()) << recipe->name << " supports it but offers nothing: " << lines[l].text;
+      std::erase_if(configs, [&](const Config& c) { return c.text.find(choice.with) == std::string::npos; });
       if (!choice.config.empty()) configs.resize(1), configs[0].text = choice.config;
       for (size_t c = 0; c < configs.size(); ++c) {
         const Config& config = configs[c];

@@ -158,6 +158,9 @@ const char* const kProblems[] = {
     "strides=[1,1] pads=[1,1,1,1] dilations=[1,1] epilogue=\"(2) 2=cast.f32(0) 3=add.f32(2,1) 4=relu.f32(3) "
     "5=round.f32(4) 6=cast.i8(5)\" first_inputs=3 then=\"(3) 3=cast.f32(0) 4=add.f32(3,1) 5=cast.f32(2) "
     "6=add.f32(4,5) 7=relu.f32(6) 8=round.f32(7) 9=cast.i8(8)\"",
+    "conv_chain(f16[8,64,56,56], f16[64,64,3,3]*, f32[64,1,1]*, f16[256,64,1,1]*, f32[256,1,1]*, f16[8,256,56,56]) "
+    "strides=[1,1] pads=[1,1,1,1] dilations=[1,1] epilogue=\"(2) 2=add.f32(0,1) 3=relu.f32(2) 4=cast.f16(3)\" "
+    "first_inputs=3 then=\"(3) 3=add.f32(0,1) 4=cast.f32(2) 5=add.f32(3,4) 6=relu.f32(5) 7=cast.f16(6)\"",
     "conv_chain(f16[8,128,28,28], f16[128,128,3,3]*, f32[128,1,1]*, f16[512,128,1,1]*, f32[512,1,1]*, "
     "f16[8,512,28,28]) strides=[1,1] pads=[1,1,1,1] dilations=[1,1] epilogue=\"(2) 2=add.f32(0,1) 3=relu.f32(2) "
     "4=cast.f16(3)\" first_inputs=3 then=\"(3) 3=add.f32(0,1) 4=cast.f32(2) 5=add.f32(3,4) 6=relu.f32(5) "

@@ -13,12 +13,12 @@ namespace {
 
 using testing::Draw;
 
-// A line of tests/cases. `largest`: about how many rows and columns.
-std::string random_line(uint64_t seed, int64_t largest) {
+// A line of tests/cases. `largest`: about how many rows and columns. `patch`: a convolution whose taps overlap.
+std::string random_line(uint64_t seed, int64_t largest, bool patch = false) {
   Draw draw{std::mt19937_64(seed)};
   const char* const kinds[] = {"f16", "bf16", "i8", "u8", "f32"};
   const std::string x = kinds[draw(0, 4)], w = x == "u8" ? "i8" : x;
-  const bool integers = w == "i8", residual = draw.chance(40), product = draw.chance(25);
+  const bool integers = w == "i8", residual = draw.chance(40), product = !patch && draw.chance(25);
   const int64_t unit = integers ? 16 : x == "f32" ? 4 : 8;
   const std::string result = !integers         ? (draw.chance(80) ? x : "f32")
                              : draw.chance(70) ? "i8"
@@ -53,9 +53,13 @@ std::string random_line(uint64_t seed, int64_t largest) {
     bias = concat('[', columns, ']');
     attributes = transposed ? " transpose_b=true" : "";
   } else {
-    const int64_t images = draw(1, 3), kh = draw.chance(40) ? 1 : draw(1, 4), kw = draw.chance(70) ? kh : draw(1, 5),
-                  sh = draw(1, 3), sw = draw.chance(80) ? sh : draw(1, 4), dh = draw.chance(80) ? 1 : 2, dw = dh,
-                  top = draw(0, 3), left = draw(0, 3), bottom = draw(0, 2), right = draw(0, 2);
+    const int64_t images = draw(1, 3), kh = !patch && draw.chance(40) ? 1 : draw(1, 4),
+                  kw = draw.chance(70) ? kh : draw(1, 5), sh = patch ? 1 : draw(1, 3),
+                  sw = draw.chance(80) ? sh
+                       : patch         ? 1
+                                       : draw(1, 4),
+                  dh = draw.chance(80) ? 1 : 2, dw = dh, top = draw(0, 3), left = draw(0, 3), bottom = draw(0, 2),
+                  right = draw(0, 2);
     const int64_t h = std::max<int64_t>(draw(1, largest / 6), (kh - 1) * dh + 1 - top - bottom),
                   wide = std::max<int64_t>(draw(1, largest / 6), (kw - 1) * dw + 1 - left - right);
     const int64_t oh = (h + top + bottom - (kh - 1) * dh - 1) / sh + 1,
@@ -116,16 +120,17 @@ std::string random_epilogue(Draw& draw, const std::string& result, bool integers
   return text;
 }
 
-// Two convolutions in a chain; `largest`: about how many rows and columns.
-std::string random_chain(uint64_t seed, int64_t largest) {
+// Two convolutions in a chain; `largest`: about how many rows and columns. `patch`: the first one's taps overlap.
+std::string random_chain(uint64_t seed, int64_t largest, bool patch = false) {
   Draw draw{std::mt19937_64(seed)};
   const char* const kinds[] = {"f16", "bf16", "i8", "u8"};
   const std::string x = kinds[draw(0, 3)], w = x == "u8" ? "i8" : x;
   const bool integers = w == "i8", residual = draw.chance(50);
   const int64_t unit = integers ? 16 : 8;
   const std::string result = draw.chance(20) ? "f32" : integers && draw.chance(30) ? "u8" : w;
-  const int64_t images = draw(1, 3), kh = draw.chance(40) ? 1 : draw(1, 3), kw = draw.chance(70) ? kh : draw(1, 4),
-                sh = draw(1, 2), sw = draw(1, 2), pad_h = draw(0, 2), pad_w = draw(0, 2), channels = unit * draw(1, 6),
+  const int64_t images = draw(1, 3), kh = !patch && draw.chance(40) ? 1 : draw(1, 3),
+                kw = draw.chance(70) ? kh : draw(1, 4), sh = patch ? 1 : draw(1, 2), sw = patch ? 1 : draw(1, 2),
+                pad_h = draw(0, 2), pad_w = draw(0, 2), channels = unit * draw(1, 6),
                 between = unit * draw(1, integers ? 8 : 16),
                 columns = (result == "f32" ? 4 : unit) * draw(1, std::max<int64_t>(1, largest / unit));
   const int64_t h = std::max(draw(1, largest / 6), kh), wide = std::max(draw(1, largest / 6), kw),
@@ -146,16 +151,34 @@ std::string random_chain(uint64_t seed, int64_t largest) {
   return line;
 }
 
-std::string random_lines(uint64_t seed, int count, int64_t largest) {
+std::string random_lines(uint64_t seed, int count, int64_t largest, bool patch = false) {
   std::string text;
-  for (int i = 0; i < count; ++i) text += random_line(seed + uint64_t(i), largest) + "\n";
+  for (int i = 0; i < count; ++i) text += random_line(seed + uint64_t(i), largest, patch) + "\n";
   return text;
 }
-std::string random_chains(uint64_t seed, int count, int64_t largest) {
+std::string random_chains(uint64_t seed, int count, int64_t largest, bool patch = false) {
   std::string text;
-  for (int i = 0; i < count; ++i) text += random_chain(seed + uint64_t(i), largest) + "\n";
+  for (int i = 0; i < count; ++i) text += random_chain(seed + uint64_t(i), largest, patch) + "\n";
   return text;
 }
+
+// Few SMs, so that blocks have several tiles: without, nobody reads taps from patches.
+testing::CaseChoice of_patches(std::string_view recipes, int sms) {
+  testing::CaseChoice choice{.recipes = recipes, .with = " patch"};
+  choice.properties.sms = sms;
+  return choice;
+}
+// Padding that is wider behind than in front and the other way round, none at all, a tap alone in a row, more channels
+// than a slice has, a tile of more than one image and one that ends in the last image's last row.
+constexpr const char* kPatchLines =
+    "conv(i8[2,64,13,9]{-128..128}, i8[64,64,3,3]*{-128..128}) strides=[1,1] pads=[1,1,1,1] dilations=[1,1] "
+    "epilogue=\"(1) 1=cast.f32(0)\"\n"
+    "conv(f16[3,64,11,7], f16[32,64,3,3]*) strides=[1,1] pads=[0,2,2,0] dilations=[1,1] epilogue=\"(1)\"\n"
+    "conv(f16[2,80,16,14], f16[40,80,2,3]*) strides=[1,1] pads=[2,0,0,1] dilations=[1,2] epilogue=\"(1)\"\n"
+    "conv(i8[1,32,20,21]{-128..128}, i8[80,32,5,1]*{-128..128}) strides=[1,1] pads=[0,0,0,0] dilations=[2,1] "
+    "epilogue=\"(1) 1=cast.f32(0)\"\n"
+    "conv(u8[5,16,6,6]{0..256}, i8[33,16,3,3]*{-128..128}) strides=[1,1] pads=[1,1,1,1] dilations=[1,1] "
+    "epilogue=\"(1) 1=cast.f32(0)\"\n";
 
 TEST(EmulatedPipeline, GivesTheReferencesResultsForRandomShapes) {
   const testing::EmulatedGpu emulated;
@@ -172,6 +195,33 @@ TEST(EmulatedChain, GivesTheReferencesResultsForRandomShapes) {
   for (uint32_t blocks : {1, 3})
     testing::check_lines("random", random_chains(1000 * blocks, asked ? std::atoi(asked) : 3, 150), emulated.compiler(),
                          emulated.gpu(), {SIZE_MAX, "chain", blocks});
+}
+
+// Residuals of positions that are no results are zeros.
+constexpr const char* kPatchChains =
+    "conv_chain(i8[2,32,13,11]{-128..128}, i8[64,32,3,3]*{-128..128}, i8[128,64,1,1]*{-128..128}, "
+    "i8[2,128,13,11]{-128..128}) strides=[1,1] pads=[1,1,1,1] dilations=[1,1] epilogue=\"(1) 1=cast.f32(0) "
+    "2=constant.f32[0.0009] 3=mul.f32(1,2) 4=round.f32(3) 5=cast.i8(4)\" first_inputs=2 then=\"(2) 2=cast.f32(0) "
+    "3=constant.f32[0.0009] 4=cast.f32(1) 5=fma.f32(2,3,4) 6=round.f32(5) 7=cast.i8(6)\"\n"
+    "conv_chain(f16[3,16,9,15], f16[40,16,3,3]*, f16[72,40,1,1]*, f16[3,72,9,15]) strides=[1,1] pads=[1,1,1,1] "
+    "dilations=[1,1] epilogue=\"(1) 1=cast.f16(0)\" first_inputs=2 then=\"(2) 2=cast.f32(1) 3=add.f32(0,2) "
+    "4=cast.f16(3)\"\n";
+
+TEST(EmulatedPipeline, TapsThatReadAPatchGiveTheReferencesResults) {
+  const testing::EmulatedGpu emulated;
+  testing::check_lines("patches", kPatchLines, emulated.compiler(), emulated.gpu(), of_patches("conv.pipeline", 2));
+  const char* asked = std::getenv("TEMPER_RANDOM_SHAPES");
+  testing::check_lines("random", random_lines(1, asked ? std::atoi(asked) : 12, 150, true), emulated.compiler(),
+                       emulated.gpu(), of_patches("conv.pipeline", 3));
+}
+TEST(EmulatedChain, TapsThatReadAPatchGiveTheReferencesResults) {
+  const testing::EmulatedGpu emulated;
+  const char* asked = std::getenv("TEMPER_RANDOM_SHAPES");
+  for (int sms : {1, 2}) {
+    const std::string random = random_chains(uint64_t(100 * sms), asked ? std::atoi(asked) : 6, 150, true);
+    testing::check_lines("chains", kPatchChains + random, emulated.compiler(), emulated.gpu(),
+                         of_patches("conv.chain", sms));
+  }
 }
 
 // So many tiles that part of b stays in shared memory; its columns have two tiles there, each with a block of its own.
@@ -385,6 +435,17 @@ TEST(CudaPipeline, GivesTheReferencesResultsForRandomShapes) {
   testing::check_lines("random",
                        asked ? random_lines(testing::first_seed(), std::atoi(asked), 200) : random_lines(1, 60, 600),
                        *compiler, gpu, {SIZE_MAX, "pipeline", UINT32_MAX, asked != nullptr});
+}
+TEST(CudaPipeline, TapsThatReadAPatchGiveTheReferencesResults) {
+  TEMPER_NEEDS_GPU(gpu);
+  TEMPER_NEEDS_NVRTC(compiler);
+  if (gpu->info().architecture() != "sm_90a") GTEST_SKIP() << "no Hopper";
+  const char* asked = std::getenv("TEMPER_RANDOM_SHAPES");
+  const int count = asked ? std::atoi(asked) : 30;
+  testing::check_lines("patches", kPatchLines, *compiler, gpu, of_patches("conv.pipeline", 2));
+  testing::check_lines("chains", kPatchChains, *compiler, gpu, of_patches("conv.chain", 2));
+  testing::check_lines("random", random_lines(1, count, 400, true), *compiler, gpu, of_patches("conv.pipeline", 5));
+  testing::check_lines("random", random_chains(1, count, 400, true), *compiler, gpu, of_patches("conv.chain", 5));
 }
 TEST(CudaChain, GivesTheReferencesResultsForRandomShapes) {
   TEMPER_NEEDS_GPU(gpu);

@@ -43,10 +43,9 @@ HopperGemm hopper_gemm_of(const Problem& problem) {
     s.channels = in.back();
     s.columns = out.back();
     s.rows = s.columns ? element_count(out) / s.columns : 0;
-    if (!problem.inputs[1].is_constant) {
-      const ops::MatMul& op = problem.op.get<ops::MatMul>();
+    if (const auto* matmul = problem.op.get_if<ops::MatMul>(); matmul && !problem.inputs[1].is_constant) {
       s.computed_b = true;
-      s.b_by_rows = !op.transpose_b;
+      s.b_by_rows = !matmul->transpose_b;
       s.rows = out[out.size() - 2];
       s.matrices = element_count(Dims(out.begin(), out.end() - 2));
       s.shared_a = element_count(Dims(in.begin(), in.end() - 2)) == 1;
@@ -121,6 +120,7 @@ struct Tile {
   int consumers = 2;      // consumer warpgroups
   int splits = 1;         // split K: blocks of a cluster that share a tile
   int sharers = 1;        // blocks of a cluster that share the columns of B, and load them together
+  bool patches = false;   // taps may read a patch: of the tiles that could, this one won wherever a patch did
 
   // Blocks per SM. Those with one consumer leave room for another.
   int blocks() const { return consumers == 1 ? 2 : 1; }
@@ -133,7 +133,7 @@ constexpr Tile kTiles[] = {{"tile=128x128", 128, 128, false},
                            {"tile=128x128 shared", 128, 128, false, 2, 1, 2},
                            {"tile=128x256 together shared", 64, 256, true, 2, 1, 2},
                            {"tile=64x128 groups=3", 64, 128, false, 3},
-                           {"tile=128x64 groups=3", 128, 64, false, 3},
+                           {"tile=128x64 groups=3", 128, 64, false, 3, 1, 1, true},
                            {"tile=64x32 groups=1", 64, 32, true, 1},
                            {"tile=64x64 groups=1", 64, 64, true, 1},
                            {"tile=64x128 groups=1", 64, 128, true, 1},
@@ -143,10 +143,11 @@ constexpr Tile kTiles[] = {{"tile=128x128", 128, 128, false},
                            {"tile=64x64 splits=8", 64, 64, true, 1, 8}};
 // Tiles of fused pairs. A tile has all columns of the first convolution.
 constexpr Tile kPairTiles[] = {{"tile=64x64 groups=4", 64, 64, false, 4},
-                               {"tile=128x64 groups=3", 128, 64, false, 3},
+                               {"tile=128x64 groups=3", 128, 64, false, 3, 1, 1, true},
                                {"tile=64x128 groups=3", 64, 128, false, 3},
                                {"tile=128x128", 128, 128, false}};
-constexpr std::string_view kStored = " stored";  // suffix of a tile: TMA stores the results
+// Suffixes of a tile: the taps of a convolution read a patch; TMA stores the results.
+constexpr std::string_view kPatch = " patch", kStored = " stored";
 constexpr int kMostStages = 16, kFewestStages = 2, kTurnBytes = 48;
 
 // What one kernel computes, a product and, for a fused pair, a second one, and on how many SMs.
@@ -165,6 +166,7 @@ Task task_of(const Problem& problem, const std::optional<ConvPair>& pair, const 
 // A tile and what follows from it for a shape.
 struct Choice {
   const Tile* tile;
+  bool patch = false;     // all taps read a patch of A
   bool resident = false;  // B stays in shared memory
   int extra_stages = 0;   // buffers for tiles of the residual
   bool stored = false;    // TMA stores the results
@@ -194,8 +196,12 @@ int64_t array_bytes(const Task& t, const Choice& c) {
                 last = t.last().arrays * chunks_of(t, *c.tile) * c.tile->columns * 4;
   return first + last * (c.resident || t.second ? 1 : 2 * c.tile->consumers);
 }
+// Rows of A that a stage of the ring has: of a patch those of a tile, and as many more as its taps reach.
+int64_t stage_rows(const Task& t, const Choice& c) { return tile_rows(*c.tile) + (c.patch ? t.first.reach() : 0); }
 int64_t stage_bytes(const Task& t, const Choice& c) {
-  return (tile_rows(*c.tile) + (c.resident ? 0 : c.tile->columns)) * t.first.slice();
+  constexpr int64_t kAlignment = 1024;
+  return round_up(stage_rows(t, c) * t.first.slice(), kAlignment) +
+         (c.resident ? 0 : c.tile->columns * t.first.slice());
 }
 int64_t extra_bytes(const Task& t, const Choice& c) {
   return c.extra_stages * (c.tile->cooperative ? 1 : c.tile->consumers) *
@@ -203,11 +209,13 @@ int64_t extra_bytes(const Task& t, const Choice& c) {
 }
 int64_t partial_bytes(const Choice& c) { return c.tile->splits > 1 ? tile_rows(*c.tile) * c.tile->columns * 4 : 0; }
 int64_t slices_of_block(const Task& t, const Choice& c) { return ceil_div(t.first.slices(), int64_t(c.tile->splits)); }
+// Stages of the ring that a block fills for a tile.
+int64_t steps_of(const Task& t, const Choice& c) { return c.patch ? t.first.channel_slices() : slices_of_block(t, c); }
 int64_t stages_of(const Task& t, const Choice& c) {
   const int64_t room = c.tile->shared_bytes() - kTurnBytes - resident_bytes(t, c) - extra_bytes(t, c) -
                        array_bytes(t, c) - partial_bytes(c);
   // With few slices a shallow ring leaves room for more blocks. Its depth comes in steps, so that shapes share kernels.
-  const int64_t slices = slices_of_block(t, c);
+  const int64_t slices = steps_of(t, c);
   const int64_t wanted = c.tile->blocks() == 1 ? kMostStages : slices > 4 ? 8 : slices > 2 ? 4 : 2;
   return std::min(wanted, room / (stage_bytes(t, c) + 16));
 }
@@ -217,13 +225,17 @@ int64_t blocks_of(const Task& t, const Choice& c) {
   const int64_t blocks = int64_t(t.sms) / c.tile->sharers * c.tile->sharers * c.tile->blocks();
   return c.resident ? blocks / across * across : blocks;
 }
-int64_t tiles_of(const Task& t, const Tile& tile) {
-  return t.first.matrices * ceil_div(t.first.rows, tile_rows(tile)) * ceil_div(t.first.columns, int64_t(tile.columns));
+// Rows that tiles are cut from.
+int64_t rows_of(const Task& t, const Choice& c) { return c.patch ? t.first.padded_rows() : t.first.rows; }
+int64_t tiles_of(const Task& t, const Choice& c) {
+  return t.first.matrices * ceil_div(rows_of(t, c), tile_rows(*c.tile)) *
+         ceil_div(t.first.columns, int64_t(c.tile->columns));
 }
 
 // Tiles that are walked: those that blocks with the same columns have at a time are one.
-int64_t walked_tiles(const Task& t, const Tile& tile) {
-  return t.first.matrices * ceil_div(t.first.rows, tile_rows(tile) * tile.sharers) *
+int64_t walked_tiles(const Task& t, const Choice& c) {
+  const Tile& tile = *c.tile;
+  return t.first.matrices * ceil_div(rows_of(t, c), tile_rows(tile) * tile.sharers) *
          ceil_div(t.first.columns, int64_t(tile.columns));
 }
 
@@ -234,28 +246,40 @@ bool columns_fit(const Task& t, const Tile& tile) {
   return !t.second || (tile.columns >= t.first.columns && tile.columns < 2 * std::max<int64_t>(t.first.columns, 64));
 }
 
+// Whether the taps of the convolution can read a patch: positions that are as far apart in all of the images. The
+// limits are those of im2col tensor maps (CUDA driver API, cuTensorMapEncodeIm2col).
+bool takes_patch(const HopperGemm& s, int64_t rows) {
+  constexpr int64_t kMostPixels = 1024, kMostBehind = 127;
+  for (size_t i = 0; i < 2; ++i)
+    if (s.stride[i] != 1 || s.pad_behind(i) < 0 || s.padded(i) < s.out[i] || s.padded(i) - s.out[i] > kMostBehind)
+      return false;
+  return s.kernel[0] * s.kernel[1] > 1 && rows <= kMostPixels;
+}
+
 // Nothing if the tile does not fit. A resident B must leave some stages and serve at least two tiles; buffers for the
-// residual must leave some stages, too.
-std::optional<Choice> choice_of(const Task& t, const Tile& tile) {
-  constexpr int64_t kEnough = 4;
+// residual must leave some stages, too. With a `patch` the first of them may leave the fewest, as a stage has more.
+std::optional<Choice> choice_of(const Task& t, const Tile& tile, bool patch) {
+  const int64_t kEnough = patch ? 3 : 4;
   if (!columns_fit(t, tile)) return {};
   Choice choice{&tile};
+  choice.patch = choice.resident = patch;
+  if (patch && (!tile.patches || !takes_patch(t.first, stage_rows(t, choice)) || blocks_of(t, choice) == 0)) return {};
   if (t.first.computed_b && (tile.splits > 1 || tile.sharers > 1 || tile.columns < 64)) return {};
   if (tile.splits > 1) {
     // Each block has something to sum, and all blocks run at once.
     const bool all = (tile.splits - 1) * slices_of_block(t, choice) < t.first.slices();
-    const bool room = tiles_of(t, tile) * tile.splits <= blocks_of(t, choice);
+    const bool room = tiles_of(t, choice) * tile.splits <= blocks_of(t, choice);
     return all && slices_of_block(t, choice) > 1 && room ? std::optional(choice) : std::nullopt;
   }
   Choice with = choice;
   with.resident = tile.sharers == 1 && !t.first.computed_b;
   if (const int64_t blocks = blocks_of(t, with);
-      with.resident && blocks > 0 && tiles_of(t, tile) > blocks && stages_of(t, with) >= kEnough)
+      !patch && with.resident && blocks > 0 && tiles_of(t, with) > blocks && stages_of(t, with) >= kEnough)
     choice = with;
   for (int stages = 1; stages <= (tile.cooperative ? 2 : 6 / tile.consumers); ++stages) {
     with = choice;
     with.extra_stages = stages;
-    if (t.last().extra >= 0 && stages_of(t, with) >= kEnough) choice = with;
+    if (t.last().extra >= 0 && stages_of(t, with) >= (patch && stages == 1 ? kFewestStages : kEnough)) choice = with;
   }
   if (stages_of(t, choice) < kFewestStages) return {};
   return choice;
@@ -267,14 +291,17 @@ std::optional<Choice> choice_of(const Task& t, const Tile& tile) {
 bool worth_storing(const Task& t, const Choice& c) {
   constexpr int64_t kFewest = 4;
   const int64_t warpgroups = blocks_of(t, c) * (c.tile->cooperative ? 1 : c.tile->consumers);
-  return c.extra_stages > 0 && !t.first.computed_b && tiles_of(t, *c.tile) >= kFewest * warpgroups;
+  return c.extra_stages > 0 && !c.patch && !t.first.computed_b && tiles_of(t, c) >= kFewest * warpgroups;
 }
 
 // Whether all SMs load at once, so that less from L2 is worth a cluster. Convolutions have few weights, which stay in
 // shared memory.
 bool fills_gpu(const Task& t, const Tile& tile) {
-  return t.is_product && !t.first.computed_b && tiles_of(t, tile) >= blocks_of(t, {&tile});
+  return t.is_product && !t.first.computed_b && tiles_of(t, {&tile}) >= blocks_of(t, {&tile});
 }
+
+// Whether a block has several tiles of patches, so that the weights, which come first, are worth the wait.
+bool worth_a_patch(const Task& t, const Choice& c) { return tiles_of(t, c) > blocks_of(t, c); }
 
 // Of the products of transformers that fill an H200, none was as fast with these tiles as with the best one.
 bool is_small(const Tile& tile) {
@@ -287,15 +314,13 @@ bool is_small(const Tile& tile) {
 double expected_clocks(const Task& t, const Choice& c, int64_t result_bytes) {
   const Tile& tile = *c.tile;
   const int64_t rows = tile_rows(tile), columns = chunks_of(t, tile) * tile.columns,
-                parts = tiles_of(t, tile) * tile.splits;
+                parts = tiles_of(t, c) * tile.splits, wide = std::max(tile.columns, 64) / 64;
   const int64_t busy = std::clamp<int64_t>(blocks_of(t, c) / tile.blocks(), 1, std::max<int64_t>(1, parts));
   const double each = double(ceil_div(parts, busy)), from_cache = std::min(64.0, 44.0 * t.sms / double(busy));
   const int64_t shared_away = tile.columns * t.first.slice() * (tile.sharers - 1) / tile.sharers;
   const double second = t.second ? double(columns) / 64 * double(t.second->slice() * t.second->slices()) : 0;
-  const double products =
-                   double(rows) / 64 *
-                   (std::max(tile.columns, 64) / 64 * double(t.first.slice()) * double(slices_of_block(t, c)) + second),
-               loads = double((stage_bytes(t, c) - shared_away) * slices_of_block(t, c)) / from_cache,
+  const double products = double(rows) / 64 * (double(wide * t.first.slice()) * double(slices_of_block(t, c)) + second),
+               loads = double((stage_bytes(t, c) - shared_away) * steps_of(t, c)) / from_cache,
                memory = double(rows * columns * result_bytes) / 14 / tile.splits,
                epilogue = double(tile.rows * (columns + (t.second ? tile.columns : 0))) / 128 * 10 / tile.splits;
   return 2000 + (tile.splits > 1 ? 1000 : 0) +
@@ -335,32 +360,42 @@ std::vector<Config> hopper_gemm_configs(const Problem& problem, const GpuPropert
   const Task t = task_of(problem, pair, gpu);
   const int64_t result_bytes = gemm_result_bytes(pair ? pair->second : problem);
   std::vector<std::pair<double, std::string>> candidates;
+  std::vector<std::string> patches;  // beside them: their loads are not what the estimate ranks by
   const bool fills = !pair && t.first.columns >= 512 && fills_gpu(t, kTiles[0]);
   for (const Tile& tile : tiles_for(t)) {
     if (tile.sharers > 1 ? !fills_gpu(t, tile) : fills && is_small(tile)) continue;
-    if (const auto choice = choice_of(t, tile))
+    if (const auto choice = choice_of(t, tile, false))
       candidates.push_back(
           {expected_clocks(t, *choice, result_bytes), concat(tile.text, worth_storing(t, *choice) ? kStored : "")});
+    if (const auto choice = choice_of(t, tile, true); choice && worth_a_patch(t, *choice))
+      patches.push_back(concat(tile.text, kPatch));
   }
   std::stable_sort(candidates.begin(), candidates.end(),
                    [](const auto& x, const auto& y) { return x.first < y.first; });
   std::vector<Config> out;
   constexpr size_t kMost = 6;
   const Layout layout = problem.op.is<ops::MatMul>() ? Layout::plain : Layout::channels_last;
-  for (size_t i = 0; i < std::min(kMost, candidates.size()); ++i)
-    out.push_back({candidates[i].second, layouts_of_inputs(problem, pair), {layout}});
+  candidates.resize(std::min(kMost, candidates.size()));
+  for (std::string& text : patches) candidates.push_back({0, std::move(text)});
+  out.reserve(candidates.size());
+  for (const auto& [clocks, text] : candidates) out.push_back({text, layouts_of_inputs(problem, pair), {layout}});
   return out;
 }
 
 namespace {
 
 Choice choice_of(const Task& t, std::string_view text) {
-  const bool stored = text.ends_with(kStored);
-  const std::string_view of_tile = text.substr(0, text.size() - (stored ? kStored.size() : 0));
+  std::string_view of_tile = text;
+  const auto cut = [&](std::string_view suffix) {
+    const bool there = of_tile.ends_with(suffix);
+    if (there) of_tile.remove_suffix(suffix.size());
+    return there;
+  };
+  const bool stored = cut(kStored), patch = cut(kPatch);
   for (const Tile& tile : tiles_for(t)) {
     if (tile.text != of_tile) continue;
-    auto choice = choice_of(t, tile);
-    if (!choice || (stored && (!choice->extra_stages || t.first.computed_b))) break;
+    auto choice = choice_of(t, tile, patch);
+    if (!choice || (stored && (!choice->extra_stages || patch || t.first.computed_b))) break;
     choice->stored = stored;
     return *choice;
   }
@@ -403,7 +438,7 @@ std::vector<std::byte> packed_weights(const HopperGemm& s, const Tensor& w, bool
   return out;
 }
 
-TensorMapSpec map_of_a(const HopperGemm& s, int64_t rows) {
+TensorMapSpec map_of_a(const HopperGemm& s, int64_t rows, bool patch) {
   TensorMapSpec map;
   map.element_bytes = int(s.element());
   map.tf32 = s.a == DType::f32;
@@ -423,15 +458,30 @@ TensorMapSpec map_of_a(const HopperGemm& s, int64_t rows) {
   map.pixels = uint32_t(rows);
   for (size_t i : {1, 0}) {
     map.low.push_back(int(-s.pad[i]));
-    map.high.push_back(int((s.out[i] - 1) * s.stride[i] - s.pad[i] - (s.in[i] - 1)));
+    map.high.push_back(
+        int(patch ? s.padded(i) - s.pad[i] - s.in[i] : (s.out[i] - 1) * s.stride[i] - s.pad[i] - (s.in[i] - 1)));
   }
   return map;
 }
 
-TensorMapSpec map_of_results(const HopperGemm& s, int64_t pitch, int64_t rows, int64_t columns) {
+// Rows of a tile as TMA loads residuals and stores results. Those of a patch are positions of `patch`, the first
+// convolution: residuals of those that are no results are zeros.
+TensorMapSpec map_of_results(const HopperGemm& s, int64_t pitch, int64_t rows, int64_t columns,
+                             const HopperGemm* patch = nullptr) {
   TensorMapSpec map;
   map.element_bytes = int(size_of(s.result));
   map.swizzle = int(std::min<int64_t>(128, columns * map.element_bytes));
+  if (patch) {
+    const uint64_t step = uint64_t(pitch * map.element_bytes), wide = uint64_t(s.out[1]), high = uint64_t(s.out[0]);
+    map.sizes = {uint64_t(s.columns), wide, high, uint64_t(s.images)};
+    map.strides = {step, step * wide, step * wide * high};
+    map.steps = {1, 1, 1, 1};
+    map.channels = uint32_t(map.swizzle / map.element_bytes);
+    map.pixels = uint32_t(rows);
+    map.low = {0, 0};
+    for (size_t i : {1, 0}) map.high.push_back(int(patch->padded(i) - s.out[i]));
+    return map;
+  }
   map.sizes = {uint64_t(s.columns), uint64_t(s.rows * s.matrices)};
   map.strides = {uint64_t(pitch * map.element_bytes)};
   map.box = {uint32_t(map.swizzle / map.element_bytes), uint32_t(rows)};
@@ -475,6 +525,7 @@ struct HopperGemmConstants {
   std::optional<Pair> pair;
   int splits, sharers, matrices;
   bool constant_columns, cooperative, im2col, ragged;
+  int64_t patch;
   std::string extras, extra_names;
   int64_t extra_stages;
   bool stored;
@@ -498,6 +549,7 @@ std::string HopperGemmConstants::text() const {
                                                             {"RESIDENT", resident},
                                                             {"CONSUMERS", consumers},
                                                             {"ELEMENT", element},
+                                                            {"PATCH", patch},
                                                             {"ARRAYS", arrays},
                                                             {"FIRST_ARRAYS", pair ? pair->first_arrays : 0}};
   if (pair)
@@ -567,9 +619,9 @@ Recipe::Work hopper_gemm_work(const Problem& problem, const Config& config, cons
 
   const DType accumulator = ops::accumulator_of(s.a, s.b);
   const int64_t rows = tile_rows(tile), stages = stages_of(t, choice), columns = tile.columns,
-                column_tiles = ceil_div(s.columns, int64_t(tile.columns)), tiles = walked_tiles(t, tile);
+                column_tiles = ceil_div(s.columns, int64_t(tile.columns)), tiles = walked_tiles(t, choice);
   const bool rows_inner = walks_along_rows(t, choice, gpu);
-  if (!small_positions(tiles * tile.sharers + 2 * t.sms) || !small_positions(s.rows + rows))
+  if (!small_positions(tiles * tile.sharers + 2 * t.sms) || !small_positions(rows_of(t, choice) + rows))
     fail(ErrorKind::unsupported, "a product of ", tiles, " tiles; at most 2147418112");
   Job job;
   job.entry = "pipeline";
@@ -625,6 +677,7 @@ Recipe::Work hopper_gemm_work(const Problem& problem, const Config& config, cons
       .cooperative = tile.cooperative,
       .im2col = s.im2col,
       .ragged = last.ragged(),
+      .patch = choice.patch ? stage_rows(t, choice) : 0,
       .extras = first.parameters + epilogue.parameters,
       .extra_names = first.names + epilogue.names,
       .extra_stages = choice.extra_stages,
@@ -652,17 +705,20 @@ Recipe::Work hopper_gemm_work(const Problem& problem, const Config& config, cons
       .put(uint32_t(rows_inner));
   for (int64_t count : {s.kernel[0], s.kernel[1], s.channel_slices(), slices_of_block(t, choice)})
     writer.put(uint32_t(count));
-  writer.put_divisor(s.out[1]).put_divisor(s.out[0]);
+  for (size_t i : {1, 0}) writer.put_divisor(choice.patch ? s.padded(i) : s.out[i]);
+  for (size_t i : {1, 0}) writer.put(uint32_t(s.out[i]));
   for (const auto& two : {s.stride, s.pad, s.dilation}) writer.put(int32_t(two[1])).put(int32_t(two[0]));
   writer.put_divisor(std::max<int64_t>(1, tiles / s.matrices)).put(uint32_t(s.shared_a ? 0 : s.rows));
   job.parameters = writer.finish(4);
-  job.maps.push_back({packs_a ? Slot{Slot::Kind::packed, 0, 0} : Slot{Slot::Kind::input, 0, 0}, map_of_a(s, rows)});
+  job.maps.push_back({packs_a ? Slot{Slot::Kind::packed, 0, 0} : Slot{Slot::Kind::input, 0, 0},
+                      map_of_a(s, stage_rows(t, choice), choice.patch)});
   if (s.computed_b) job.maps.push_back({{Slot::Kind::input, 1, 0}, map_of_computed(s, tile.columns)});
   else job.maps.push_back({{Slot::Kind::packed, 0, 0}, map_of_weights(s, tile.columns / tile.sharers)});
   if (choice.extra_stages) {
     constexpr int64_t kRowsOfWarp = 16;
     const int64_t wide = columns * extra_chunks(t, tile);
-    job.maps.push_back({{Slot::Kind::input, extra, 0}, map_of_results(last, last.extra_ld, rows, wide)});
+    job.maps.push_back(
+        {{Slot::Kind::input, extra, 0}, map_of_results(last, last.extra_ld, rows, wide, choice.patch ? &s : nullptr)});
     if (choice.stored)
       job.maps.push_back({{Slot::Kind::output, 0, 0}, map_of_results(last, last.out_ld, kRowsOfWarp, wide)});
   }

@@ -30,6 +30,13 @@
 // weights of the second product stay in shared memory, too. It is computed in CHUNKS chunks of TILE_N columns, and the
 // second epilogue finishes each chunk before the next one is multiplied.
 //
+// PATCH: the taps of a convolution of stride 1 read one patch in shared memory. The rows of the GEMM are then positions
+// of padded images, in which those behind the end of an image's row or of an image are the padding before the next one;
+// a tap is as many positions further everywhere. TMA loads the positions of a tile and those that its taps reach beyond
+// them (im2col mode, whose box includes the padding), and wgmma reads the rows of each tap from where they begin: its
+// swizzling goes by the address in shared memory. A position is loaded once or twice, not once for each tap; a few
+// rows of a tile are no results, and are not stored.
+//
 // SPLITS: if there are few tiles, a cluster of SPLITS blocks shares one tile (split K): each block sums a part of K.
 // Each block then finishes a part of the tile, for which the other blocks write their partial sums into its shared
 // memory. A block has one tile.
@@ -58,12 +65,12 @@
 //
 // Generated before this text: MATRIX, Sum, WARPGROUP_M (M rows of one consumer's tile), TILE_N, SLICE (bytes of K: 128,
 // 64 or 32), STAGES, RESIDENT (0: none), CONSUMERS, SPLITS, SHARERS, MATRICES, V, ELEMENT (bytes of an element of A or
-// B), COOPERATIVE, IM2COL, RAGGED, EXTRA_STAGES (0: there is no such tensor; otherwise EXTRA_NAME and Extra are its
-// name and element type), STORED, EXTRA_CHUNKS (chunks of the extra tensor that are loaded at a time), EXTRA_NAMES,
-// CONSTANT_COLUMNS, ARRAYS and FOR_ARRAYS(f), which expands f(i, type, name) for each array, FUSED_PAIR, CHUNKS (1
-// unless FUSED_PAIR), and the text of image_epilogue. With FUSED_PAIR also FIRST_V, BETWEEN (columns of the first
-// product), THEN_SLICE and THEN_SLICES (bytes of a K slice of the second product, and their number), and the text of
-// image_epilogue for the first convolution, with FIRST_ARRAYS.
+// B), COOPERATIVE, IM2COL, PATCH (positions of a patch, 0: none), RAGGED, EXTRA_STAGES (0: there is no such tensor;
+// otherwise EXTRA_NAME and Extra are its name and element type), STORED, EXTRA_CHUNKS (chunks of the extra tensor that
+// are loaded at a time), EXTRA_NAMES, CONSTANT_COLUMNS, ARRAYS and FOR_ARRAYS(f), which expands f(i, type, name) for
+// each array, FUSED_PAIR, CHUNKS (1 unless FUSED_PAIR), and the text of image_epilogue. With FUSED_PAIR also FIRST_V,
+// BETWEEN (columns of the first product), THEN_SLICE and THEN_SLICES (bytes of a K slice of the second product, and
+// their number), and the text of image_epilogue for the first convolution, with FIRST_ARRAYS.
 #include "backends/cuda/support/memory.cuh"
 #include "backends/cuda/support/wgmma.cuh"
 
@@ -73,7 +80,8 @@ struct Parameters {
   u32 rows_inner;
   u32 taps_h, taps_w, channel_slices;  // number of K slices: taps_h * taps_w * channel_slices
   u32 split_slices;                    // K slices of a block, at most
-  Divisor out_w, out_h;                // row = (n * out_h + h) * out_w + w
+  Divisor walked_w, walked_h;          // row = (n * walked_h + h) * walked_w + w
+  u32 out_w, out_h;                    // of the output: smaller with PATCH, otherwise as many
   i32 stride_w, stride_h, pad_w, pad_h, dilation_w, dilation_h;
   Divisor matrix_tiles;  // of one product of MATRICES
   u32 a_rows;            // rows of A from one product to the next
@@ -85,7 +93,8 @@ struct Parameters {
 constexpr int FEW = CONSUMERS == 2 ? 40 : 24, MANY = CONSUMERS == 2 ? 232 : CONSUMERS == 3 ? 160 : 112;
 constexpr int LEAST_BLOCKS = CONSUMERS == 1 ? 2 : 1;
 constexpr int TILE_M = COOPERATIVE ? CONSUMERS * WARPGROUP_M : WARPGROUP_M;
-constexpr int BYTES_A = TILE_M * SLICE, BYTES_B = TILE_N * SLICE, STAGE = BYTES_A + (RESIDENT ? 0 : BYTES_B);
+constexpr int BYTES_A = (PATCH ? PATCH : TILE_M) * SLICE, BYTES_B = TILE_N * SLICE,
+              STAGE = (BYTES_A + 1023) / 1024 * 1024 + (RESIDENT ? 0 : BYTES_B);
 constexpr int RINGS = COOPERATIVE ? 1 : CONSUMERS, EXTRA_TILES = RINGS * EXTRA_STAGES;  // of tiles of the extra tensor
 constexpr int BYTES_RESULT = sizeof(Output), ROW_OUT = EXTRA_CHUNKS * TILE_N * BYTES_RESULT,
               TILE_OUT = TILE_M * ROW_OUT, EXTRAS_AT = STAGES * STAGE + RESIDENT * BYTES_B,
@@ -108,6 +117,8 @@ static_assert(N_GROUPS * 4 * V == TILE_N, "tiles are whole groups of columns");
 static_assert(SHARERS == 1 || (SPLITS == 1 && RESIDENT == 0 && !FUSED_PAIR), "B goes through the ring");
 static_assert(!MATRICES || (SPLITS == 1 && SHARERS == 1 && RESIDENT == 0 && !STORED && V == 2),
               "B changes from tile to tile, and a tile may end within a matrix");
+static_assert(!PATCH || (RESIDENT && IM2COL && SPLITS == 1 && SHARERS == 1 && !STORED),
+              "a stage has a slice of all taps of A");
 static_assert(MATRICES != 2 || (SLICE == 128 && TILE_N % 64 == 0), "pieces of 64 columns of 16 bits");
 static_assert(SPLITS == 1 || (CONSUMERS == 1 && COOPERATIVE && RESIDENT == 0),
               "blocks that share a tile have no other");
@@ -125,12 +136,13 @@ DEVICE u32 extra_full(u32 shared, u32 stage) { return turn_of(shared, CONSUMERS)
 DEVICE u32 extra_empty(u32 shared, u32 stage) { return turn_of(shared, CONSUMERS) + (EXTRA_TILES + stage) * 8; }
 DEVICE u32 then_full(u32 shared) { return turn_of(shared, CONSUMERS) + 2 * EXTRA_TILES * 8; }
 
-// The K slices of this block.
+// The K slices of this block, as they go through the ring; with PATCH those of the channels, each of all taps.
 struct Slices {
   u32 begin, end;
 };
+DEVICE u32 taps_of_slice(const Parameters& p) { return PATCH ? p.taps_h * p.taps_w : 1; }
 DEVICE Slices my_slices(const Parameters& p) {
-  const u32 all = p.taps_h * p.taps_w * p.channel_slices;
+  const u32 all = (PATCH ? 1 : p.taps_h * p.taps_w) * p.channel_slices;
   if constexpr (SPLITS == 1) return {0, all};
   const u32 begin = blockIdx.y * p.split_slices, end = begin + p.split_slices;
   return {begin, end < all ? end : all};
@@ -153,6 +165,21 @@ DEVICE TilePlace place_of(u32 tile, const Parameters& p) {
 // A block's tiles: those that share columns have the same ones.
 DEVICE u32 first_tile() { return blockIdx.x / SHARERS; }
 DEVICE u32 tile_step() { return gridDim.x / SHARERS; }
+
+// Where row `row` of the GEMM is.
+struct Pixel {
+  u32 w, h, image;
+};
+DEVICE Pixel pixel_of(u32 row, const Parameters& p) {
+  const u32 line = divide(row, p.walked_w), image = divide(line, p.walked_h);
+  return {row - line * p.walked_w.divisor, line - image * p.walked_h.divisor, image};
+}
+// The row of the output that has the results of row `row` of the GEMM; none (at least p.rows) where it has none.
+DEVICE u32 row_of_output(u32 row, [[maybe_unused]] const Parameters& p) {
+  if constexpr (!PATCH) return row;
+  const Pixel at = pixel_of(row, p);
+  return at.w < p.out_w && at.h < p.out_h ? (at.image * p.out_h + at.h) * p.out_w + at.w : 0xffffffff;
+}
 
 // The offset of 16 bytes in a tile, which is stored as pieces of WIDTH bytes of each row, swizzled by as many bytes.
 template <int HEIGHT, int WIDTH>
@@ -198,16 +225,20 @@ DEVICE void fill_extras(u32 shared, u32 ring, const TensorMap& map_extra, const 
 #pragma unroll 1
   for (u32 tile = first_tile() + ring * tile_step(); tile < p.tiles; tile += tile_step() * RINGS) {
     const TilePlace at = place_of(tile, p);
+    [[maybe_unused]] Pixel first{};
+    if constexpr (PATCH) first = pixel_of(at.row * TILE_M, p);
 #pragma unroll 1
     for (u32 chunk = at.column * CHUNKS; chunk < (at.column + 1) * CHUNKS; chunk += EXTRA_CHUNKS) {
       const u32 stage = ring * EXTRA_STAGES + place.stage, barrier = extra_full(shared, stage);
       wait_for_phase(extra_empty(shared, stage), place.phase ^ 1);
       arrive_expecting(barrier, TILE_OUT);
 #pragma unroll
-      for (int piece = 0; piece < ROW_OUT / PIECE; ++piece)
-        load_tile(shared + EXTRAS_AT + stage * TILE_OUT + piece * (TILE_M * PIECE), map_extra,
-                  i32(chunk * TILE_N + piece * (PIECE / BYTES_RESULT)), i32(at.matrix * p.rows + at.row * TILE_M),
-                  barrier);
+      for (int piece = 0; piece < ROW_OUT / PIECE; ++piece) {
+        const u32 to = shared + EXTRAS_AT + stage * TILE_OUT + piece * (TILE_M * PIECE);
+        const i32 x = i32(chunk * TILE_N + piece * (PIECE / BYTES_RESULT));
+        if constexpr (PATCH) load_pixels(to, map_extra, x, i32(first.w), i32(first.h), i32(first.image), 0, 0, barrier);
+        else load_tile(to, map_extra, x, i32(at.matrix * p.rows + at.row * TILE_M), barrier);
+      }
       place.advance();
     }
   }
@@ -224,9 +255,16 @@ DEVICE void load_then(u32 shared, const TensorMap& map_then) {
 }
 #endif
 
-// Slice `slice` of B, of its matrix `matrix` from its column `column` on, to the ring's `stage`.
-DEVICE void load_b(u32 shared, u32 stage, u32 slice, u32 column, [[maybe_unused]] u32 matrix, const TensorMap& map_b) {
+// What belongs to slice `slice` of B, of its matrix `matrix` from its column `column` on, to the ring's `stage`.
+DEVICE void load_b(u32 shared, u32 stage, u32 slice, u32 column, [[maybe_unused]] u32 matrix, const TensorMap& map_b,
+                   [[maybe_unused]] const Parameters& p) {
   const u32 to = place_of_b(shared, stage, slice), barrier = full(shared, stage);
+  if constexpr (PATCH) {
+#pragma unroll 1
+    for (u32 tap = 0, of_b = slice; tap < taps_of_slice(p); ++tap, of_b += p.channel_slices)
+      load_tile(place_of_b(shared, stage, of_b), map_b, i32(of_b * PER_SLICE), i32(column), barrier);
+    return;
+  }
   if constexpr (MATRICES == 1) load_box(to, map_b, i32(slice * PER_SLICE), i32(column), i32(matrix), 0, barrier);
   else if constexpr (MATRICES == 2) {
 #pragma unroll
@@ -259,8 +297,8 @@ DEVICE void load_weights_ahead(u32 shared, const TensorMap& map_b, const Paramet
 #pragma unroll 1
   for (u32 i = 0; i < slices_ahead(slices); ++i) {
     const u32 slice = slices.begin + i;
-    arrive_expecting(full(shared, i), BYTES_A + BYTES_B);
-    load_b(shared, i, slice, column, 0, map_b);
+    arrive_expecting(full(shared, i), BYTES_A + taps_of_slice(p) * BYTES_B);
+    load_b(shared, i, slice, column, 0, map_b, p);
   }
   // Slices that the ring has no room for are prefetched to L2.
   if constexpr (CONSUMERS == 1 && !MATRICES) {
@@ -279,10 +317,10 @@ DEVICE void fill_ring(u32 shared, const TensorMap& map_a, const TensorMap& map_b
     const u32 row = at.matrix * p.a_rows + at.row * TILE_M, column = at.column * TILE_N;
     i32 w = 0, h = 0, n = 0;
     if constexpr (IM2COL) {
-      const u32 line = divide(row, p.out_w), image = divide(line, p.out_h);
-      w = i32(row - line * p.out_w.divisor) * p.stride_w - p.pad_w;
-      h = i32(line - image * p.out_h.divisor) * p.stride_h - p.pad_h;
-      n = i32(image);
+      const Pixel first = pixel_of(row, p);
+      w = i32(first.w) * p.stride_w - p.pad_w;
+      h = i32(first.h) * p.stride_h - p.pad_h;
+      n = i32(first.image);
     }
     const bool with_b = !RESIDENT || tile == first_tile();
     const Slices slices = my_slices(p);
@@ -295,8 +333,8 @@ DEVICE void fill_ring(u32 shared, const TensorMap& map_a, const TensorMap& map_b
         --ahead;
       } else {
         wait_for_phase(empty(shared, place.stage), place.phase ^ 1);
-        arrive_expecting(barrier, with_b ? BYTES_A + BYTES_B : BYTES_A);
-        if (with_b) load_b(shared, place.stage, slice, column, at.matrix, map_b);
+        arrive_expecting(barrier, with_b ? BYTES_A + taps_of_slice(p) * BYTES_B : BYTES_A);
+        if (with_b) load_b(shared, place.stage, slice, column, at.matrix, map_b, p);
       }
       if constexpr (IM2COL)
         load_pixels(to, map_a, i32(c * PER_SLICE), w, h, n, u16(tap_w * p.dilation_w), u16(tap_h * p.dilation_h),
@@ -493,7 +531,7 @@ struct Early {
 DEVICE void read_early(Early& early, [[maybe_unused]] u32 earlier, u32 row, u32 column, EXTRAS const Parameters& p) {
 #pragma unroll
   for (int m = 0; m < BLOCKS_M * 2; ++m) {
-    [[maybe_unused]] const u32 r = row + m / 2 * 64 + m % 2 * 8;
+    [[maybe_unused]] const u32 r = row_of_output(row + m / 2 * 64 + m % 2 * 8, p);
     if (r < p.rows) { LINE_EXTRAS(early.lines[m], r) }
   }
   if constexpr (ROWS_AHEAD) {
@@ -501,7 +539,7 @@ DEVICE void read_early(Early& early, [[maybe_unused]] u32 earlier, u32 row, u32 
     for (int group = 0; group < N_GROUPS; ++group)
 #pragma unroll
       for (int m = 0; m < BLOCKS_M * 2; ++m) {
-        const u32 r = row + m / 2 * 64 + m % 2 * 8, c = column + group * 4 * V;
+        const u32 r = row_of_output(row + m / 2 * 64 + m % 2 * 8, p), c = column + group * 4 * V;
         if (r < p.rows && c < p.columns) { ROW_EXTRAS(early.rows[group][m], i64(earlier + r) * p.extra_ld + c) }
       }
   }
@@ -519,7 +557,7 @@ DEVICE void finish(const Sum (&sums)[BLOCKS_M][TILE_N / 2], const Early&, u32, u
   const RowExtras rows{};  // there are none
 #pragma unroll
   for (int m = 0; m < BLOCKS_M * 2; ++m) {
-    const u32 r = row + m / 2 * 64 + m % 2 * 8;
+    const u32 r = row_of_output(row + m / 2 * 64 + m % 2 * 8, p);
     u8* const line = reinterpret_cast<u8*>(out + i64(r < p.rows ? r : 0) * p.out_ld + first_column);
     const u32 shift = u32(reinterpret_cast<u64>(line) % 16);
     u8* const aligned = line - shift;
@@ -588,7 +626,7 @@ DEVICE void finish(const Sum (&sums)[BLOCKS_M][TILE_N / 2], const Early& early, 
         const Extra* const EXTRA_NAME = reinterpret_cast<const Extra*>(tile);
         ROW_EXTRAS(rows[m], place_of_mine(my_row, my_column, m, group) / BYTES_RESULT)
 #else
-        const u32 r = row + m / 2 * 64 + m % 2 * 8;
+        const u32 r = row_of_output(row + m / 2 * 64 + m % 2 * 8, p);
         if (r < p.rows) { ROW_EXTRAS(rows[m], i64(earlier + r) * p.extra_ld + c) }
 #endif
       }
@@ -596,7 +634,7 @@ DEVICE void finish(const Sum (&sums)[BLOCKS_M][TILE_N / 2], const Early& early, 
 #pragma unroll
     for (int m = 0; m < BLOCKS_M * 2; ++m) {
 #if !STORED
-      const u32 r = row + m / 2 * 64 + m % 2 * 8;
+      const u32 r = row_of_output(row + m / 2 * 64 + m % 2 * 8, p);
       if (!MATRICES && r >= p.rows) continue;
 #endif
       Finished<Output> results[V];
@@ -702,20 +740,34 @@ DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, [[maybe_u
     for (u32 s = 0; s < slices; ++s) {
       wait_for_phase(full(shared, place.stage), place.phase);
       const u32 at = shared + place.stage * STAGE;
-      renew(sums);
-      const u32 at_a = at + (COOPERATIVE ? consumer * WARPGROUP_M * SLICE : 0),
-                at_b = place_of_b(shared, place.stage, s);
+      const u32 taps = taps_of_slice(p);
+      u32 at_a = at + (COOPERATIVE ? consumer * WARPGROUP_M * SLICE : 0), slice = s;
+      [[maybe_unused]] u32 tap_w = 0;
+#pragma unroll 1
+      for (u32 tap = 0; tap < taps; ++tap) {
+        const u32 at_b = place_of_b(shared, place.stage, slice);
+        renew(sums);
 #if MATRICES == 2
-      multiply_slice_by_rows(sums, at_a, at_b, s > 0);
+        multiply_slice_by_rows(sums, at_a, at_b, slice > 0);
 #else
-      multiply_slice<SLICE>(sums, at_a, at_b, s > 0);
+        multiply_slice<SLICE>(sums, at_a, at_b, slice > 0);
 #endif
-      // All warps arrive: otherwise the next consumer could finish a round while one of these has not started its own.
-      if (!COOPERATIVE && s + 1 == slices && thread % 32 == 0)
-        arrive(turn_of(shared, consumer + 1 < CONSUMERS ? consumer + 1 : 0));
-      // The previous slice is no longer read when at most this group of products is in flight.
-      wait_for_products<1>();
-      if (s > 0) release(shared, before);
+        // All warps arrive: otherwise the next consumer could finish a round while one of these has not started its
+        // own. With PATCH many products follow, and those of the next consumer may run beside them.
+        if (!COOPERATIVE && s + 1 == slices && tap == 0 && thread % 32 == 0)
+          arrive(turn_of(shared, consumer + 1 < CONSUMERS ? consumer + 1 : 0));
+        // The previous slice is no longer read when at most this group of products is in flight.
+        wait_for_products<1>();
+        if (s > 0 && tap == 0) release(shared, before);
+        if constexpr (PATCH) {
+          slice += p.channel_slices;
+          at_a += u32(p.dilation_w) * SLICE;
+          if (++tap_w == p.taps_w) {
+            tap_w = 0;
+            at_a += (u32(p.dilation_h) * p.walked_w.divisor - p.taps_w * u32(p.dilation_w)) * SLICE;
+          }
+        }
+      }
       before = place.stage;
       place.advance();
     }

@@ -2,6 +2,7 @@
 // The GEMM kernel for Hopper (hopper_gemm.cu) as recipes use it: convolutions, fused pairs of convolutions
 // (conv/conv_hopper.cc) and matrix products (matmul/matmul_hopper.cc) are GEMMs to it.
 #pragma once
+#include <algorithm>
 #include <array>
 #include <optional>
 
@@ -44,6 +45,13 @@ struct HopperGemm {
   // Columns of the prepacked weights, padded to whole groups.
   int64_t packed_columns() const { return round_up(columns, 4 * v()); }
   int64_t packed_depth() const { return slices() * slice() / element(); }
+  // Padding behind the end of an axis, h or w, of a convolution of stride 1.
+  int64_t pad_behind(size_t i) const { return out[i] - in[i] - pad[i] + (kernel[i] - 1) * dilation[i]; }
+  // Positions of the axis where what pads one row of an image, or one image, pads the next one, too.
+  int64_t padded(size_t i) const { return in[i] + std::max(pad[i], pad_behind(i)); }
+  int64_t padded_rows() const { return images * padded(0) * padded(1); }
+  // How many of those positions behind a result its last tap is.
+  int64_t reach() const { return (kernel[0] - 1) * dilation[0] * padded(1) + (kernel[1] - 1) * dilation[1]; }
 };
 HopperGemm hopper_gemm_of(const Problem& problem);
 

@@ -18,8 +18,8 @@ struct RingPlace {
   }
 };
 
-// The shared memory descriptor of a matrix at a multiple of 1024 bytes: its address, the stride of eight rows, its
-// swizzle.
+// The shared memory descriptor of a matrix at a multiple of 1024 bytes, or from one of its rows on: its address, the
+// stride of eight rows, its swizzle, which goes by bits of the address.
 template <int SLICE>
 DEVICE u64 descriptor(u32 at) {
   constexpr u64 mode = SLICE == 128 ? 1 : SLICE == 64 ? 2 : 3;
