@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrix products of f32 or bf16 by oneDNN: its matmul for everything, its inner product for constant 2-D weights (the
-// better one at batch 1). Weights are packed into the format that the primitive asks for.
+// better one at batch 1), and with AMX its convolution of one tap, whose kernels for tiles are the better ones. Weights
+// are packed into the format that the primitive asks for.
 #include "graph/ops/matmul.h"
 
+#include <array>
 #include <cstring>
 
 #include "backends/cpu/onednn.h"
@@ -17,6 +19,7 @@ struct Built {
   AbsorbedEpilogue epilogue;
   std::optional<dnnl::matmul::primitive_desc> matmul;
   std::optional<dnnl::inner_product_forward::primitive_desc> inner;
+  std::optional<dnnl::convolution_forward::primitive_desc> convolution;
   memory::desc stored_weights;  // as the model has them, seen as the primitive's logical weights
 };
 
@@ -96,6 +99,52 @@ Built describe(const Problem& problem, bool inner) {
   return built;
 }
 
+// Rows [M,K] are a picture of one line of M pixels with K channels, channels last; nothing where oneDNN has no such
+// convolution, where more than it takes stands behind the product, or where `absorb` is in_place and there is no
+// residual.
+Built describe_convolution(const Problem& problem, Absorb absorb) {
+  const auto& op = problem.op.get<ops::MatMul>();
+  const Dims b = problem.inputs[1].dims(), y = problem.outputs[0].dims();
+  const DType dtype = problem.inputs[0].type.dtype;
+  const TensorType& output = problem.outputs[0].type;
+  const int64_t k = op.transpose_b ? b.back() : b[b.size() - 2], n = y.back(), m = element_count(y) / n;
+  Built built;
+  std::vector<TensorType> extras = extra_types(problem, 2);
+  for (TensorType& type : extras) {
+    const Dims own = type.dims();
+    if (type.shape == output.shape) type.shape = {Dim(1), Dim(n), Dim(1), Dim(m)};
+    else if (!own.empty() && own.back() == n && element_count(own) == n) type.shape = {Dim(n), Dim(1), Dim(1)};
+    else if (element_count(own) != 1) return built;
+    else type.shape = {};
+  }
+  built.epilogue = absorb_epilogue(op.epilogue, dtype, extras, type_of(output.dtype, {1, n, 1, m}), 1,
+                                   Layout::channels_last, absorb);
+  if (!built.epilogue.rest.is_identity() || (absorb == Absorb::in_place && built.epilogue.residual < 0)) return built;
+  dnnl::primitive_attr attributes;
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  attributes.set_post_ops(built.epilogue.post_ops);
+  built.stored_weights =
+      memory::desc({n, k, 1, 1}, dnnl_dtype(dtype), op.transpose_b ? Dims{k, 1, 1, 1} : Dims{1, n, 1, 1});
+  built.convolution = dnnl_try([&] {
+    using Operation = dnnl::convolution_forward::desc;
+    const auto kind = dnnl::prop_kind::forward_inference;
+    const auto how = dnnl::algorithm::convolution_direct;
+    const auto src = dnnl_desc(dtype, {1, k, 1, m}, Layout::channels_last),
+               weights = dnnl_any_desc(dtype, {n, k, 1, 1}),
+               dst = dnnl_desc(built.epilogue.stored, {1, n, 1, m}, Layout::channels_last);
+    const Dims one{1, 1}, zero{0, 0};
+    const Operation operation =
+        built.epilogue.bias >= 0
+            ? Operation(kind, how, src, weights, dnnl_any_desc(DType::f32, {n}), dst, one, zero, zero, zero)
+            : Operation(kind, how, src, weights, dst, one, zero, zero, zero);
+    return dnnl::convolution_forward::primitive_desc(operation, attributes, dnnl_cpu_engine());
+  });
+  // The others are not better than its products, and one of them adds the wrong elements of a residual (conv.cc).
+  if (built.convolution && std::string_view(built.convolution->impl_info_str()).find("amx") == std::string_view::npos)
+    built.convolution.reset();
+  return built;
+}
+
 Support supports(const Problem& problem, const Device& device) {
   if (auto s = needs_op<ops::MatMul>(problem); !s.yes()) return s;
   if (auto s = dnnl_float_supported(problem, device); !s.yes()) return s;
@@ -108,23 +157,40 @@ Support supports(const Problem& problem, const Device& device) {
   return built.matmul ? supported() : refused("oneDNN has no such product");
 }
 
-std::vector<Config> configs(const Problem& problem, const Device&) {
+// What `config.text` may be for constant weights.
+constexpr std::array<std::pair<std::string_view, Absorb>, 2> convolutions{
+    {{"convolution", Absorb::all}, {"convolution in_place", Absorb::in_place}}};
+// How much a configuration's convolution absorbs; nothing where it is none.
+std::optional<Absorb> convolution_of(const Config& config) {
+  for (const auto& [name, absorb] : convolutions)
+    if (config.text == name) return absorb;
+  return std::nullopt;
+}
+
+std::vector<Config> configs(const Problem& problem, const Device& device) {
   const ThreadScope threads(problem.threads);
   std::vector<Config> result;
   const auto& op = problem.op.get<ops::MatMul>();
   if (packs_weights(problem) && !op.transpose_a && describe(problem, true).inner)
     result.push_back(uniform_config(problem, Layout::plain, "inner_product"));
+  if (device.amx && problem.inputs[0].type.dtype == DType::bf16 && packs_weights(problem) && !op.transpose_a)
+    for (const auto& [name, absorb] : convolutions)
+      if (describe_convolution(problem, absorb).convolution)
+        result.push_back(uniform_config(problem, Layout::plain, std::string(name)));
   result.push_back(uniform_config(problem, Layout::plain, "matmul"));
   return result;
 }
 
 memory::desc weights_desc(const Built& built) {
-  return built.inner ? built.inner->weights_desc() : built.matmul->weights_desc();
+  return built.convolution ? built.convolution->weights_desc()
+         : built.inner     ? built.inner->weights_desc()
+                           : built.matmul->weights_desc();
 }
 
 Built choose(const Problem& problem, const Config& config) {
-  Built built = describe(problem, config.text == "inner_product");
-  if (!built.inner && !built.matmul)
+  const auto absorb = convolution_of(config);
+  Built built = absorb ? describe_convolution(problem, *absorb) : describe(problem, config.text == "inner_product");
+  if (!built.convolution && !built.inner && !built.matmul)
     fail(ErrorKind::unsupported, "oneDNN on this machine has no ", config.text, " for ", problem.text(),
          "; build the plan again here");
   return built;
@@ -149,8 +215,9 @@ class MatMulKernel final : public Kernel {
     const ThreadScope threads(problem.threads);
     const Config plain = uniform_config(problem, Layout::plain);
     expect_layouts(config, plain.inputs, plain.outputs);
-    const bool inner = config.text == "inner_product";
-    if ((!inner && config.text != "matmul") || (inner && (!packed_ || problem.op.get<ops::MatMul>().transpose_a)))
+    const bool of_weights = config.text == "inner_product" || convolution_of(config);
+    if ((!of_weights && config.text != "matmul") ||
+        (of_weights && (!packed_ || problem.op.get<ops::MatMul>().transpose_a)))
       fail(ErrorKind::bad_file, "cpu.matmul.onednn: the configuration '", config.text, "' is not one of its own");
     Built built = choose(problem, config);
     expect_packed(packed, packed_ ? weights_desc(built).get_size() : 0);
@@ -165,7 +232,8 @@ class MatMulKernel final : public Kernel {
       scratch_bytes_ = int64_t(d.scratchpad_desc().get_size());
       scratch_ = call_.add(DNNL_ARG_SCRATCHPAD, d.scratchpad_desc());
     };
-    if (built.inner) setup(*built.inner, dnnl::inner_product_forward(*built.inner));
+    if (built.convolution) setup(*built.convolution, dnnl::convolution_forward(*built.convolution));
+    else if (built.inner) setup(*built.inner, dnnl::inner_product_forward(*built.inner));
     else setup(*built.matmul, dnnl::matmul(*built.matmul));
     size_t seen = 0;
     for (int p = 0; p < built.epilogue.post_ops.len(); ++p) {
@@ -176,11 +244,14 @@ class MatMulKernel final : public Kernel {
       extras_.push_back({call_.add(DNNL_ARG_ATTR_MULTIPLE_POST_OP(p) | DNNL_ARG_SRC_1, desc),
                          size_t(built.epilogue.binary_inputs[seen++]) + 2});
     }
-    tail_ = EpilogueTail(problem, built.epilogue.stored, built.epilogue.rest, Layout::plain);
+    const AbsorbedEpilogue& taken = built.epilogue;
+    tail_ = EpilogueTail(problem, taken.stored, taken.rest, Layout::plain, taken.residual);
   }
   int64_t workspace() const override { return tail_.workspace(scratch_bytes_); }
   bool reads(size_t input) const override { return input != 1 || !packed_; }
+  int in_place() const override { return tail_.in_place(); }
   void launch(const Buffers& buffers) override {
+    tail_.before(buffers);
     call_.set(src_, buffers.inputs[0]);
     call_.set(dst_, tail_.destination(buffers));
     call_.set(scratch_, tail_.scratch(buffers));
@@ -206,6 +277,6 @@ std::unique_ptr<Kernel> load(const Problem& problem, const Config& config, const
 }  // namespace
 
 extern const Tactic cpu_matmul_onednn;
-const Tactic cpu_matmul_onednn{"cpu.matmul.onednn", 3, supports, configs, build, load};
+const Tactic cpu_matmul_onednn{"cpu.matmul.onednn", 4, supports, configs, build, load};
 
 }  // namespace temper
