@@ -147,6 +147,9 @@ std::string usage_error(const CLI::App& app, const CLI::ParseError& error) {
       if (name.starts_with("--"))
         return concat(verb.get_name(), ": there is no option '", name, "'", suggestion(name, known), see);
     }
+    if (const CLI::Option* json = verb.get_option_no_throw("--json"); json && json->count() > 0 && !rest.empty())
+      return concat(verb.get_name(), ": nothing is expected at '", rest.front(), "'; --json=", rest.front(),
+                    " writes the tables there", see);
     return concat(verb.get_name(), ": ", std::string_view(error.what()), see);
   }
   const auto rest = app.remaining();

@@ -20,7 +20,9 @@ TEST(Words, WhatIsMistypedIsNamedWithWhatWasMeant) {
        {std::pair("biuld m.onnx", "there is no verb 'biuld'; perhaps 'build' is meant"),
         {"build m.onnx --precison fp32", "there is no option '--precison'; perhaps '--precision' is meant"},
         {"build m.onnx --precison=fp32", "there is no option '--precison'; perhaps '--precision' is meant"},
-        {"zoo resnet51", "there is no sample model 'resnet51'; perhaps 'resnet50' is meant"}}) {
+        {"zoo resnet51", "there is no sample model 'resnet51'; perhaps 'resnet50' is meant"},
+        {"versus m.onnx --json out.json",
+         "nothing is expected at 'out.json'; --json=out.json writes the tables there"}}) {
     const Outcome outcome = temper(folder, arguments);
     EXPECT_EQ(outcome.code, int(ErrorKind::usage)) << arguments;
     EXPECT_CONTAINS(outcome.err, meant);
