@@ -103,10 +103,13 @@ bool has_dnnl_function(const Problem& problem, const Tactic& tactic, const Confi
     return step.op == Scalar::relu || step.op == Scalar::sigmoid || step.op == Scalar::tanh;
   });
 }
-// Winograd's transforms carry a NaN to its whole tile, and channels that only fill a block up get one, too.
+// Winograd's transforms carry a NaN to its whole tile, and channels that only fill a block up get one, too. A row of an
+// AMX tile that channels do not fill has those of the next pixel behind them, which are multiplied by zeros.
 bool spreads(const Problem& problem, const Config& config) {
+  constexpr int64_t kTileRow = 32;  // of bf16
   const int64_t block = block_of(config.outputs[0]);
-  return config.text.starts_with("winograd") || (block > 1 && problem.outputs[0].dims()[1] % block != 0);
+  return config.text.starts_with("winograd") || (block > 1 && problem.outputs[0].dims()[1] % block != 0) ||
+         (config.text.find("amx") != config.text.npos && problem.inputs[1].dims()[1] % kTileRow != 0);
 }
 
 TEST(NotFinite, ConvolutionsAndProductsGiveWhatTheReferenceGivesButForOnednnsFunctions) {
