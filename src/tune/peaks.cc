@@ -177,11 +177,12 @@ Peaks measure_peaks(const Device& device, int threads) {
 #if defined(__x86_64__)
   if (device.avx512) peaks.f32_per_s = operations_per_s(multiply_add_avx512, 16, threads);
   else if (device.avx2) peaks.f32_per_s = operations_per_s(multiply_add_avx2, 8, threads);
-  if (device.avx512_bf16) peaks.bf16_per_s = operations_per_s(multiply_add_bf16, 32, threads);
-  if (device.avx512_vnni) peaks.i8_per_s = operations_per_s(multiply_add_i8, 64, threads);
   if (device.amx && may_use_tiles()) {
     peaks.bf16_per_s = operations_per_s(multiply_add_bf16_tiles, 16 * 16 * 32, threads);
     peaks.i8_per_s = operations_per_s(multiply_add_i8_tiles, 16 * 16 * 64, threads);
+  } else {
+    if (device.avx512_bf16) peaks.bf16_per_s = operations_per_s(multiply_add_bf16, 32, threads);
+    if (device.avx512_vnni) peaks.i8_per_s = operations_per_s(multiply_add_i8, 64, threads);
   }
 #elif defined(__aarch64__)
   if (device.dot_product) peaks.i8_per_s = operations_per_s(multiply_add_i8, 16, threads);
