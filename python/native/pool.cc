@@ -21,8 +21,8 @@ class PyPool {
       : open_(engine.open) {
     const KeepCurrentGpu kept;
     const WithoutGil released;
-    on_ = std::make_unique<Running>(engines_on_list(open_->get(), devices, {library_folders, nullptr}));
-    for (const auto& one : on_->engines) of_gpu_ |= place_of(*one).type != Place::kCpu;
+    on_ = std::make_unique<EnginePool>(engines_on_list(open_->get(), devices, {library_folders, nullptr}));
+    of_gpu_ = on_->of_gpu();
   }
   ~PyPool() {
     if (of_gpu_) let_go_on_gpu(on_);
@@ -82,12 +82,6 @@ class PyPool {
   }
 
  private:
-  struct Running {
-    explicit Running(Engines on) : engines(std::move(on)), pool(pool_of(engines)), sessions(engines) {}
-    Engines engines;
-    Pool pool;
-    PoolSessions sessions;
-  };
   // One thread at a time, which is checked.
   class Turn {
    public:
@@ -102,7 +96,7 @@ class PyPool {
   };
 
   std::shared_ptr<OpenEngine> open_;
-  std::unique_ptr<Running> on_;
+  std::unique_ptr<EnginePool> on_;
   bool of_gpu_ = false;
   std::atomic<bool> busy_{false};
 };

@@ -10,16 +10,8 @@ using temper::Tensor;
 using temper::c_api::expect;
 using temper::c_api::guarded;
 
-struct temper_pool {
-  explicit temper_pool(temper::Engines on) : engines(std::move(on)), pool(pool_of(engines)), sessions(engines) {}
-  bool of_gpu() const {
-    for (const auto& engine : engines)
-      if (temper::c_api::is_gpu(engine->info().device)) return true;
-    return false;
-  }
-  temper::Engines engines;
-  temper::Pool pool;
-  temper::PoolSessions sessions;
+struct temper_pool : temper::EnginePool {
+  using EnginePool::EnginePool;
 };
 
 extern "C" {

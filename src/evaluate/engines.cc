@@ -176,17 +176,15 @@ Evaluation evaluate_beside(EvaluationData& what, const ReferenceAnswers& referen
   const std::vector<std::string> names = output_names(*tested, types);
   Evaluator evaluator(names, classes_output(names, types, what.classes, is_text(what.data)), what.data.has_labels(),
                       true, reference.tokens);
-  const Engines engines = engines_on(tested, what.devices, what.settings);
-  Pool pool = pool_of(engines);
-  PoolSessions sessions(engines);
-  pool.run(int64_t(reference.batches.size()), [&](size_t device, int64_t piece) -> Pool::Finish {
+  EnginePool on(engines_on(tested, what.devices, what.settings));
+  on.pool.run(int64_t(reference.batches.size()), [&](size_t device, int64_t piece) -> Pool::Finish {
     const Batch& batch = reference.batches[size_t(piece)];
-    return [&, piece, outputs = run_batch(sessions.at(device), what.data, batch, what.batch)] {
+    return [&, piece, outputs = run_batch(on.sessions.at(device), what.data, batch, what.batch)] {
       evaluator.add(batch, reference.outputs[size_t(piece)], outputs);
     };
   });
-  for (size_t d = pool.size(); d-- > 0;)
-    if (!pool.loss(d).empty()) what.devices.erase(what.devices.begin() + std::ptrdiff_t(d));
+  for (size_t d = on.pool.size(); d-- > 0;)
+    if (!on.pool.loss(d).empty()) what.devices.erase(what.devices.begin() + std::ptrdiff_t(d));
   return evaluator.result();
 }
 

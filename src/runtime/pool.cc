@@ -236,4 +236,8 @@ Pool pool_of(const Engines& engines) {
   return Pool(std::move(devices));
 }
 
+bool EnginePool::of_gpu() const {
+  return std::ranges::any_of(engines, [](const auto& engine) { return engine->info().device.starts_with("cuda"); });
+}
+
 }  // namespace temper

@@ -61,14 +61,12 @@ Engines engines_on(const std::vector<std::string>& devices, const DeviceSettings
 // The first of a list as the user gives it (take_devices).
 Engines engines_on_list(const std::shared_ptr<const Engine>& engine, std::string list,
                         const DeviceSettings& settings = {});
-// Throws Error{usage} where they are not all equal: figures would depend on which of them took
-// which samples.
+// Throws Error{usage} where they are not all equal: figures would depend on which of them took which samples.
 void check_one_kind(const std::vector<std::string>& devices, const DeviceSettings& settings);
 // One device for each engine, which runs on it. Threads stay on the cores beside their GPU.
 Pool pool_of(const Engines& engines);
 
-// A session for each device of a pool, made by the thread that runs it, so that its memory lies
-// beside the device.
+// A session for each device of a pool, made by the thread that runs it, so that its memory lies beside the device.
 class PoolSessions {
  public:
   explicit PoolSessions(Engines engines) : engines_(std::move(engines)), sessions_(engines_.size()) {}
@@ -80,6 +78,15 @@ class PoolSessions {
  private:
   Engines engines_;
   std::vector<std::unique_ptr<Session>> sessions_;
+};
+
+// Engines, one for each device, and what runs them: what the pools of C and Python hold.
+struct EnginePool {
+  explicit EnginePool(Engines on) : engines(std::move(on)), pool(pool_of(engines)), sessions(engines) {}
+  bool of_gpu() const;  // whether one of the devices is a GPU
+  Engines engines;
+  Pool pool;
+  PoolSessions sessions;
 };
 
 }  // namespace temper
