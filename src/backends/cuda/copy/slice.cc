@@ -31,10 +31,6 @@ Recipe::Work work(const Problem& problem, const Config& config, const GpuPropert
           {}};
 }
 
-}  // namespace
-
-namespace {
-
 // Where both layouts are the same bytes, plain ones alone: rows and columns of those are parts of a whole, which take
 // no step (plan/parts.h).
 std::vector<Config> configs(const Problem& problem, const GpuProperties& gpu) {
