@@ -24,14 +24,20 @@ struct DeviceArray {
 // end of the process: the program's own CUDA context, in which it may lie, may be gone by then. pycuda.autoinit
 // destroys its context at exit, before modules let go of what they hold, and freeing anything of it then breaks the
 // driver's heap.
+//
+// What is let go may itself own such objects: a session is often an engine's last owner. Only the outermost call puts
+// the current context back, as in an inner one that is the GPU's own, which ends with the engine.
+inline thread_local int letting_go = 0;
 template <class Owner>
 void let_go_on_gpu(Owner& owner) {
   if (is_ending()) {
     new Owner(std::move(owner));
     return;
   }
-  const KeepCurrentGpu kept;
+  const KeepCurrentGpu kept(letting_go == 0);
+  ++letting_go;
   owner.reset();
+  --letting_go;
 }
 
 // What goes, with its last owner, in such a way.

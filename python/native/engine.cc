@@ -33,17 +33,18 @@ PyEngine build(nb::object model, nb::dict options, nb::object progress) {
   return opened(build_engine(source, build));
 }
 
-PyEngine load(nb::object plan, const std::vector<std::string>& library_folders, bool map_file, intptr_t context) {
+PyEngine load(nb::object plan, const std::string& device, const std::vector<std::string>& library_folders,
+              bool map_file, intptr_t context) {
   const DeviceSettings settings{library_folders, reinterpret_cast<void*>(context)};
   const KeepCurrentGpu kept;
   if (!PyBytes_Check(plan.ptr())) {
     const auto path = nb::cast<std::string>(plan);
     const WithoutGil released;
-    return opened(Engine::load(path, {.settings = settings, .map_file = map_file}));
+    return opened(Engine::load(path, {.settings = settings, .map_file = map_file, .device = device}));
   }
   const auto bytes = std::as_bytes(std::span(PyBytes_AsString(plan.ptr()), size_t(PyBytes_Size(plan.ptr()))));
   const WithoutGil released;
-  return opened(Engine::from_bytes(bytes, settings));
+  return opened(Engine::from_bytes(bytes, settings, device));
 }
 
 // Dimensions that depend on data are None.

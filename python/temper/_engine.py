@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Union
 import numpy
 
 from . import _temper
-from ._check import whole
+from ._check import text, whole
 from ._error import Error, must_exist
 from ._show import table
 from ._speech import python_of
@@ -307,21 +307,25 @@ class Engine:
         return f"<temper.Engine {self.precision} on {self.device}, {ports(self.inputs)} -> {ports(self.outputs)}>"
 
 
-def load(path: str | os.PathLike[str] | bytes, *, cuda_path: str | os.PathLike[str] | None = None, map_file: bool = False,
-         cuda_context: int = 0) -> Engine:
+def load(path: str | os.PathLike[str] | bytes, *, device: str | None = None, cuda_path: str | os.PathLike[str] | None = None,
+         map_file: bool = False, cuda_context: int = 0) -> Engine:
     """Reads a plan file, written by :meth:`Engine.save` or ``temper build``, into memory: whoever replaces, rewrites or deletes the
     file afterwards changes nothing for the engine. Bytes are those of such a file (:meth:`Engine.to_bytes`). ``cuda_path`` and
     ``cuda_context``: as of :func:`build`. A plan is to be trusted like a program.
+
+    ``device`` is where it runs, of the kind that the plan was built for: ``"cuda:1"`` for a plan of ``"cuda:0"``, which must be the
+    same GPU by its fingerprint. Without it, the device that the plan names.
 
     ``map_file=True`` maps the file instead, so that processes share its pages. Then nobody may write to it or cut it while the engine
     or a session of it lives: a file that is cut ends the process by SIGBUS, one that is rewritten in place changes the answers.
     Replacing it by rename, as ``save`` and ``temper build`` do, is safe.
 
     Raises Error: ``bad_file`` for one that is missing or damaged, ``unsupported``, with the command that builds it
-    again, for one of another machine or version.
+    again, for one of another machine or version, ``usage`` for a device of another kind.
     """
     if map_file and isinstance(path, bytes):
         raise Error("map_file is for a file; a plan in memory is always copied")
     if not isinstance(path, bytes):
         must_exist(path, "the plan")
-    return Engine(_temper.load(path if isinstance(path, bytes) else os.fspath(path), _cuda_folders(cuda_path), map_file, cuda_context))
+    plan = path if isinstance(path, bytes) else os.fspath(path)
+    return Engine(_temper.load(plan, text("device", device or ""), _cuda_folders(cuda_path), map_file, cuda_context))

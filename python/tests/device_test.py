@@ -96,6 +96,16 @@ class ScriptedGpuTest(Case):
         self.assertEqual([shared.strides[i] for i in range(shared.ndim)], [5, 1])
         return numpy.ctypeslib.as_array(ctypes.cast(shared.data, ctypes.POINTER(ctypes.c_float)), shape).copy()
 
+    def test_a_plan_of_one_gpu_is_loaded_for_another_that_is_equal(self):
+        x = numpy.arange(10, dtype="float32").reshape(2, 5)
+        path = os.path.join(self.libraries.name, "sum.plan")
+        self.engine.save(path)
+        for plan in (path, self.engine.to_bytes()):
+            with temper.load(plan, device="cuda:1", cuda_path=self.libraries.name) as second:
+                self.assertEqual(second.device, "cuda:1")
+                numpy.testing.assert_array_equal(second.run(x)["y"], x.cumsum(1))
+        self.assertRefused("usage", "the plan is for the device 'cuda:0'", lambda: temper.load(path, device="cpu", cuda_path=self.libraries.name))
+
     def test_a_context_of_tensorrts_names_works_in_the_programs_memory_of_the_gpu(self):
         import temper.tensorrt as trt
 

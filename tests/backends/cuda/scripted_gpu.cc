@@ -37,7 +37,12 @@ cuda::DriverApi ScriptedGpus::api() {
     return locked([&](S& s) {
       if (const Result lost = s.begin(d)) return lost;
       if (s.full.contains(d)) return kOutOfMemory;
-      return s.make(c, {"context", d});
+      for (auto& [address, object] : s.objects_)
+        if (object.kind == "context" && object.gpu == d) {
+          ++object.retained;
+          return *c = static_cast<ContextHandle>(const_cast<void*>(address)), 0;
+        }
+      return s.make(c, {.kind = "context", .gpu = d, .retained = 1});
     });
   };
   a.primary_release = [](DeviceHandle d) {
@@ -45,7 +50,7 @@ cuda::DriverApi ScriptedGpus::api() {
       const Result lost = s.begin(d);
       for (auto it = s.objects_.begin(); it != s.objects_.end(); ++it)
         if (it->second.kind == "context" && it->second.gpu == d) {
-          if (!lost) s.objects_.erase(it);
+          if (!lost && --it->second.retained == 0) s.objects_.erase(it);
           return lost;
         }
       return s.misuse("releasing a context that is not there", kInvalidContext);

@@ -24,6 +24,7 @@ class ScriptedGpus {
     std::string kind;  // "memory", "stream", ...
     int gpu = 0;
     int64_t bytes = 0;            // memory
+    int64_t retained = 0;         // contexts: a GPU has one, as long as somebody retains it
     bool capturing = false;       // streams
     const void* joins = nullptr;  // streams: that whose capture they are in; events: that whose capture they mark
     bool joined_back = false;     // streams that join another: it waits for them
