@@ -8,6 +8,10 @@
 
 namespace temper {
 
+namespace {
+constexpr std::string_view kReplacement = "\xef\xbf\xbd";  // U+FFFD
+}
+
 std::string shell_quoted(const std::string& text) {
   if (!text.empty() &&
       text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:=,+%@-") ==
@@ -33,6 +37,18 @@ size_t utf8_length(std::string_view text, size_t at) {
   return 0;
 }
 
+std::string as_utf8(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for (size_t at = 0; at < text.size();) {
+    const size_t length = utf8_length(text, at);
+    if (length == 0) out += kReplacement;
+    else out += text.substr(at, length);
+    at += std::max<size_t>(length, 1);
+  }
+  return out;
+}
+
 namespace {
 
 // Unicode's invisible characters that reverse what follows, or end a line: with them a name could rewrite its
@@ -53,9 +69,9 @@ std::string cleaned(std::string_view text, bool lines) {
       continue;
     }
     const size_t length = utf8_length(text, at);
-    if (length == 0) out += "\xef\xbf\xbd";
+    if (length == 0) out += kReplacement;
     else if (first == 0xc2 && uint8_t(text[at + 1]) < 0xa0) out += ' ';
-    else if (turns_direction(text.substr(at, length))) out += "\xef\xbf\xbd";
+    else if (turns_direction(text.substr(at, length))) out += kReplacement;
     else out += text.substr(at, length);
     at += std::max<size_t>(length, 1);
   }

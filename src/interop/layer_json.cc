@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "interop/layer_json.h"
 
+#include "base/quote.h"
+
 namespace temper {
 
 namespace {
@@ -65,21 +67,6 @@ class Escaper {
     return key_end != text_.npos && is(skip(key_end + 1), ":");
   }
 
-  // How many bytes of a UTF-8 character start here; 0: none does. Overlong forms and surrogates are none.
-  static size_t utf8(std::string_view text) {
-    const auto byte = [&](size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
-    const unsigned first = byte(0);
-    const size_t length = first < 0x80                    ? 1
-                          : first >= 0xc2 && first < 0xe0 ? 2
-                          : first >= 0xe0 && first < 0xf0 ? 3
-                          : first >= 0xf0 && first < 0xf5 ? 4
-                                                          : 0;
-    for (size_t i = 1; i < length; ++i)
-      if ((byte(i) & 0xc0) != 0x80) return 0;
-    if ((first == 0xe0 && byte(1) < 0xa0) || (first == 0xed && byte(1) > 0x9f)) return 0;
-    if ((first == 0xf0 && byte(1) < 0x90) || (first == 0xf4 && byte(1) > 0x8f)) return 0;
-    return length;
-  }
   static bool is_escape(std::string_view text) {  // at a backslash
     if (text.size() < 2) return false;
     if (text[1] == '"' || text[1] == '\\' || text[1] == '/') return true;
@@ -104,7 +91,7 @@ class Escaper {
       } else if (c < 0x20) {
         out_ += concat("\\u00", digits[c >> 4], digits[c & 15]);
         ++i;
-      } else if (const size_t length = utf8(rest)) {
+      } else if (const size_t length = utf8_length(name, i)) {
         out_ += rest.substr(0, length);
         i += length;
       } else {

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "base/quote.h"
+
 namespace temper {
 
 namespace {
@@ -96,7 +98,7 @@ std::string plain_log_text(std::string_view bytes) {
     if (c == '\r') out += '\n';
     else if (c == '\n' || c == '\t' || (uint8_t(c) >= 0x20 && c != 0x7f)) out += c;
   }
-  return out;
+  return as_utf8(out);
 }
 
 void for_each_log_line(std::string_view plain, const std::function<void(const LogLine&)>& use) {

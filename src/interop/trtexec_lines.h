@@ -13,7 +13,8 @@ struct LogLine {
 };
 
 // Text without colours, control characters and byte order marks; UTF-16 (as PowerShell redirects it) becomes UTF-8,
-// where characters beyond ASCII are '?'. A carriage return ends a line.
+// where characters beyond ASCII are '?'. Bytes that are not UTF-8 become U+FFFD: names are sorted as they are written
+// later. A carriage return ends a line.
 std::string plain_log_text(std::string_view bytes);
 
 // The lines of plain text. What stands before a stamp ("[01/24/2024-20:02:59] [I] ", with or without the date) or a

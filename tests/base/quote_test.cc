@@ -23,6 +23,11 @@ TEST(Quote, PrintableTextHoldsNothingThatCommandsATerminal) {
   EXPECT_EQ(printable("naïve 模型 🙂 ‑ é"), "naïve 模型 🙂 ‑ é");
 }
 
+TEST(Quote, BytesThatAreNoUtf8AreReplacedAndAllElseStays) {
+  const std::string r = "\ufffd";
+  EXPECT_EQ(as_utf8("a\x1b\t模🙂\xff\xc3(\xe2\x80"), "a\x1b\t模🙂" + r + r + "(" + r + r);
+}
+
 TEST(Quote, LongWordsLoseTheirMiddleAndSayHowMuch) {
   EXPECT_EQ(with_short_words("short words stay", 20), "short words stay");
   const std::string cut = with_short_words("the shape " + std::string(60000, '1') + " is\nlong", 100);

@@ -67,6 +67,15 @@ TEST(TrtexecImport, AFullLogBecomesARunWithEveryFieldAndItsMeaning) {
   EXPECT_EQ(unfit_for_verdict(run), "");
 }
 
+TEST(TrtexecImport, InputsWhoseNamesAreNoUtf8AreInTheSameOrderOnceReadBack) {
+  LogText log;
+  log.options = false;
+  log.command = "trtexec --onnx=net.onnx --optShapes=\xff:1,\xef\xbf\xbe:2,\xf0\x90\x80\x80:3";
+  const BenchRun run = only(log.text());  // which reads it back
+  EXPECT_EQ(run.shapes, (std::map<std::string, std::vector<int64_t>>{
+                            {"\ufffd", {1}}, {"\xef\xbf\xbe", {2}}, {"\xf0\x90\x80\x80", {3}}}));
+}
+
 TEST(TrtexecImport, PercentilesOfTooFewQueriesStayAndAreMarked) {
   const BenchRun run = only(LogText{}.text());
   EXPECT_EQ(run.latency.p99, 2.5);
