@@ -22,13 +22,11 @@ import temper
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent
 sys.path[:0] = [str(HERE), str(ROOT / "tests/triton")]
-import cpu_peers
-from mixed import mixed
 from real import Server, folder
 from temper.versus.load import LoadMeter
 from temper.versus.turns import Child, Failure, medians, rounds_of, run_as_program, run_program, save
 
-PARTS = ["own", "digits", "start", "curl", "rates", "mixed", "loads", "many"]
+PARTS = ["own", "digits", "start", "curl", "rates", "mixed", "loads", "many", "pictures"]
 DIGITS = ROOT / "models/digits_cnn.onnx"
 BOUND_MS = {"fp32": 400, "int8": 150}
 DIGITS_BOUND_MS, DIGITS_CLIENTS = 5, (1, 8, 16, 32)
@@ -197,13 +195,13 @@ def part_curl(args, work):
 
 
 class Region:
-    """System shared memory with one input in it, which the server reads where it lies."""
+    """System shared memory with one array in it, which the server reads or writes where it lies."""
 
-    def __init__(self, server, array):
-        self.path = pathlib.Path(f"/dev/shm/temper_bench_{os.getpid()}")
+    def __init__(self, server, array, name="input"):
+        self.path = pathlib.Path(f"/dev/shm/temper_bench_{os.getpid()}_{name}")
+        self.path.touch(0o600)
         self.path.write_bytes(array.tobytes())
-        self.path.chmod(0o600)
-        code, text = server.post("/v2/systemsharedmemory/region/input/register", {"key": "/" + self.path.name, "offset": 0, "byte_size": array.nbytes})
+        code, text = server.post(f"/v2/systemsharedmemory/region/{name}/register", {"key": "/" + self.path.name, "offset": 0, "byte_size": array.nbytes})
         if code != 200:
             raise Failure(text)
 
@@ -290,6 +288,8 @@ def part_rates(args, work):
 
 
 def rates_of(args, work, precision):
+    import cpu_peers
+
     work.mkdir()
     bound = BOUND_MS[precision] / 1e3
     model = str(work / "model.onnx")
@@ -356,6 +356,8 @@ def rates_of(args, work, precision):
 
 def part_mixed(args, work):
     """16 clients of five kinds, each answer beside a run in this process."""
+    from mixed import mixed
+
     plan = digits_plan(args, work, 32)
     add(args, work / "repository", "digits", plan, "--instances", 2, "--max-delay", 300)
     with Server(args.build, args.triton, work / "repository") as server:
@@ -394,6 +396,49 @@ def part_many(args, work):
     return {"requests": done, "memory_mib": memory, "grown_mib": memory[-1] - memory[0]}
 
 
+# ---- pictures on a GPU --------------------------------------------------------------------------------------------
+
+
+def part_pictures(args, work):
+    """ResNet-50 in INT8 on u8 pictures: requests of a whole batch, inputs and outputs in system shared memory, beside the same plan in
+    process with copies from pinned memory and back (`temper bench --transfers`), in turns."""
+    model, plan, batch = work / "model.onnx", work / "model.plan", args.batch
+    program(args, "zoo", "resnet50", "-o", model, "--quiet")
+    pictures = np.random.default_rng(1).integers(0, 256, (batch, 224, 224, 3), dtype=np.uint8)
+    np.save(work / "pictures.npy", pictures)
+    program(args, "calibrate", model, "--placeholder-data", "--samples", 8, "-o", work / "ranges.json", "--quiet")
+    program(args, "build", model, "-o", plan, "--device", args.device, "--precision", "int8", "--calibration", work / "ranges.json", "--input-pictures", "--preprocess", "imagenet",
+            "--shapes", f"{batch}x3x224x224", "--quiet")
+    program(args, "run", plan, "--input", work / "pictures.npy", "--output-dir", work / "answers", "--quiet")
+    [answers] = (work / "answers").glob("*.npy")
+    wanted = np.load(answers)
+    port = {"inputs": [{"name": json.loads(program(args, "inspect", plan, "--json=-"))["inputs"][0]["name"], "shape": list(pictures.shape), "datatype": "UINT8",
+                        "parameters": {"shared_memory_region": "input", "shared_memory_byte_size": pictures.nbytes}}],
+            "outputs": [{"name": answers.stem, "parameters": {"shared_memory_region": "output", "shared_memory_byte_size": wanted.nbytes}}]}
+    body = json.dumps(port).encode()
+    request = f"POST /v2/models/resnet50/infer HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
+    transfers = ["--transfers"] if args.device.startswith("cuda") else []
+
+    def in_process():
+        said = json.loads(program(args, "bench", plan, "--batch", batch, *transfers, "--streams", 3, "--duration", f"{args.seconds}s", "--json", "-", "--quiet"))
+        return said["runs"][0]["throughput_per_s"]
+
+    result = {"batch": batch, "device": args.device}
+    for instances in args.instances:
+        repository = work / f"repository-{instances}"
+        add(args, repository, "resnet50", plan, "--instances", instances)
+        with Server(args.build, args.triton, repository) as server, Region(server, pictures), Region(server, np.zeros_like(wanted), "output") as output:
+            closed_loop(args, server.port, request, instances, 1)
+            rounds = []
+            for _ in range(args.rounds):
+                alone = in_process()
+                served = own_of(server, "resnet50", lambda: closed_loop(args, server.port, request, 2 * instances, args.seconds))
+                rounds.append({"in_process_per_s": alone, "served_per_s": batch * served["per_s"], "served": served})
+            got = np.frombuffer(output.path.read_bytes(), wanted.dtype).reshape(wanted.shape)
+        result[f"instances_{instances}"] = {"rounds": rounds, "share": statistics.median(one["served_per_s"] / one["in_process_per_s"] for one in rounds), "equal": bool((got == wanted).all())}
+    return result
+
+
 def judged(result):
     """(what, measured, what it must be, the goal, met) for every figure that was measured; the least or the most of several."""
     parts = result["parts"]
@@ -412,6 +457,9 @@ def judged(result):
     yield from at_most("ONNX to curl, s", [parts["curl"]["seconds"]] if "curl" in parts else [], 10, 2)
     yield from at_least("share of the in-process ratio", (over["share"] for one in parts.get("rates", {}).values() for over in one["over"].values()), 0.97, 0.99)
     yield from at_most("wrong, failed or lost of mixed requests", (one["wrong"] + one["failed_in_server"] + one["requests"] - one["answered"] for one in [parts.get("mixed")] if one), 0, 0)
+    shares = [one for name, one in parts.get("pictures", {}).items() if name.startswith("instances_")]
+    yield from at_least("served share of u8 pictures a second", [max(one["share"] for one in shares)] if shares else [], 0.6, 0.85)
+    yield from at_most("answers that differ from those in process", [sum(not one["equal"] for one in shares)] if shares else [], 0, 0)
     yield from at_most("MiB grown", (parts[part]["grown_mib"] for part in ("loads", "many") if part in parts), 2, 2)
 
 
@@ -443,6 +491,12 @@ def lines_of(result):
         yield f"16 mixed clients, {parts['mixed']['requests']} requests", f"{parts['mixed']['answered']} answered, {parts['mixed']['wrong']} wrong, {parts['mixed']['failed_in_server']} failed"
     if "loads" in parts:
         yield f"{parts['loads']['loads']} loads and unloads", f"{parts['loads']['grown_mib']:+.2f} MiB"
+    if "pictures" in parts:
+        one = parts["pictures"]
+        for name in (key for key in one if key.startswith("instances_")):
+            here = [statistics.median(turn[key] for turn in one[name]["rounds"]) for key in ("served_per_s", "in_process_per_s")]
+            yield (f"ResNet-50 INT8 on {one['device']}, u8 pictures in shared memory, requests of {one['batch']}, {name.split('_')[1]} instances",
+                   f"{here[0]:.0f} pictures/s, in process {here[1]:.0f}: {100 * one[name]['share']:.1f} %; answers {'equal' if one[name]['equal'] else 'DIFFER'}")
     if "many" in parts:
         yield f"{parts['many']['requests']} requests", f"{parts['many']['grown_mib']:+.2f} MiB since the first tenth"
 
@@ -461,10 +515,14 @@ def main():
     parser.add_argument("--steps", type=int, default=6, help="rates that are tried")
     parser.add_argument("--mixed", type=int, default=20000, help="requests of the part mixed")
     parser.add_argument("--loads", type=int, default=50)
+    parser.add_argument("--device", default="cuda:0", help="of the part pictures")
+    parser.add_argument("--batch", type=int, default=128, help="pictures of a request of the part pictures")
+    parser.add_argument("--instances", default="2,4", help="of the part pictures")
     parser.add_argument("--many", type=int, default=1000000, help="requests of the part many")
     parser.add_argument("--json", help="file for all that was measured, which the parts of another call extend")
     args = parser.parse_args()
     args.parts, args.precisions, args.peers = (text.split(",") for text in (args.parts, args.precisions, args.peers))
+    args.instances = [int(text) for text in args.instances.split(",")]
     for part in args.parts:
         if part not in PARTS:
             raise Failure(f"there is no part '{part}'; there are {', '.join(PARTS)}")
