@@ -7,14 +7,13 @@
 #include <ctime>
 #include <vector>
 
+#include "backends/cpu/bf16_blocks.h"
 #include "base/aligned.h"
 #include "base/threads.h"
 #include "measure/timer.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 #elif defined(__aarch64__)
 #include <arm_neon.h>
 #endif
@@ -89,12 +88,6 @@ struct alignas(64) TileShapes {
   uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
 };
 constexpr int kTileChains = 4, kTileSteps = kChains / kTileChains;
-
-// Linux lets a process use the tiles once it has asked; false where it must not.
-bool may_use_tiles() {
-  constexpr long kRequestPermission = 0x1023, kTileData = 18;
-  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
-}
 
 // Four sums of 16x16 numbers; a step adds products of 16 rows and 16 columns, 64 bytes deep.
 #define TEMPER_TILE_LOOP(NAME, TARGET, STEP)                               \
@@ -177,7 +170,7 @@ Peaks measure_peaks(const Device& device, int threads) {
 #if defined(__x86_64__)
   if (device.avx512) peaks.f32_per_s = operations_per_s(multiply_add_avx512, 16, threads);
   else if (device.avx2) peaks.f32_per_s = operations_per_s(multiply_add_avx2, 8, threads);
-  if (device.amx && may_use_tiles()) {
+  if (may_use_tiles(device)) {
     peaks.bf16_per_s = operations_per_s(multiply_add_bf16_tiles, 16 * 16 * 32, threads);
     peaks.i8_per_s = operations_per_s(multiply_add_i8_tiles, 16 * 16 * 64, threads);
   } else {

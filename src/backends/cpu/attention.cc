@@ -9,6 +9,7 @@
 #include <cmath>
 #include <limits>
 
+#include "backends/cpu/attention_on_cpu.h"
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/isa.h"
 #include "backends/cpu/lanes.h"
@@ -27,7 +28,6 @@ constexpr int64_t kLane = 16;        // queries of a vector
 constexpr int64_t kMostRows = 128;   // queries of a task: each copies the keys and values that it reads
 constexpr int64_t kFewQueries = 7;   // up to so many go row by row
 constexpr int64_t kRowPadding = 24;  // a multiple of the rows of all tiles
-constexpr float kNone = -std::numeric_limits<float>::infinity();
 
 // c[m][n] = c[m][n] * factor[n] + sum over d of a[m * a_row + d * a_step] * b[d][n] for m < M, and N vectors of W
 // elements n, W being the width of a register; c counts as 0 where there is no factor. b, c and factor are as wide as
@@ -190,31 +190,16 @@ void run_panel(const Panel& data, const Scores& how, Tiles tiles, int64_t width)
   else vectorised([=] { run_panel<4, 2, 4>(data, how); });
 }
 
-// One mask and how it is read; `data` begins at the row of the batch and head.
-struct Mask {
-  const void* data = nullptr;
-  DType dtype = DType::f32;
-  int64_t query = 0, key = 0;  // strides in elements
-  template <class T>
-  static float value(T element) {
-    if constexpr (std::is_same_v<T, bool>) return element ? 0.f : kNone;
-    else return static_cast<float>(element);
-  }
-};
-
-// to[j * width + l] for `keys` keys and `queries` queries from (query, key) on; a mask of one row gives to[j].
+// to[j * width + l] for `keys` keys and `queries` queries from (query, key) on; mask_to() gives to[j] of a mask of one
+// row.
 template <class T>
-inline void copy_mask(const Mask& mask, int64_t query, int64_t queries, int64_t width, int64_t key, int64_t keys,
-                      float* to) {
+inline void copy_mask(const AttentionMask& mask, int64_t query, int64_t queries, int64_t width, int64_t key,
+                      int64_t keys, float* to) {
   const T* from = static_cast<const T*>(mask.data) + query * mask.query + key * mask.key;
-  if (mask.query == 0) {
-    for (int64_t j = 0; j < keys; ++j) to[j] = Mask::value(from[j * mask.key]);
-    return;
-  }
   if (mask.key == 1) transpose(from, mask.query, queries, keys, to, width);
   else
     for (int64_t l = 0; l < queries; ++l)
-      for (int64_t j = 0; j < keys; ++j) to[j * width + l] = Mask::value(from[l * mask.query]);
+      for (int64_t j = 0; j < keys; ++j) to[j * width + l] = AttentionMask::value(from[l * mask.query]);
   for (int64_t j = 0; j < keys; ++j)
     for (int64_t l = queries; l < width; ++l) to[j * width + l] = 0;
 }
@@ -239,55 +224,29 @@ int64_t width_of(int64_t panel, int64_t padded, Tiles tiles) {
   return std::min<int64_t>(tiles.lanes, left) * kLane;
 }
 
-struct Sizes : ops::AttentionSizes {
-  int64_t q_pitch, k_pitch, v_pitch, y_pitch;
-  int64_t group() const { return heads / kv_heads; }
-  int64_t padded_value() const { return round_up(value_size, kRowPadding); }
-  static constexpr int64_t padded_keys() { return (kKeys + kRowPadding - 1) / kRowPadding * kRowPadding; }
-};
-
-// Addresses and settings of one head of one row of the batch.
-template <class T>
-struct Head {
-  const T *q, *k, *v;
-  T* y;
-  Mask mask;
-  int64_t length;
-};
+int64_t padded_value(const AttentionPorts& s) { return round_up(s.value_size, kRowPadding); }
+constexpr int64_t padded_keys() { return (kKeys + kRowPadding - 1) / kRowPadding * kRowPadding; }
 
 // Memory of one thread, in floats.
 struct Scratch {
   int64_t keys, values, queries, scores, sums, bias, states, total;
-  Scratch(const Sizes& s, int64_t rows) {
+  Scratch(const AttentionPorts& s, int64_t rows) {
     int64_t at = 0;
     auto take = [&](int64_t floats) { return std::exchange(at, at + round_up(floats, kLane)); };
-    keys = take(Sizes::padded_keys() * s.key_size);
-    values = take(kKeys * s.padded_value());
+    keys = take(padded_keys() * s.key_size);
+    values = take(kKeys * padded_value(s));
     queries = take(rows * s.key_size);
-    scores = take(std::max(Sizes::padded_keys() * kMostLanes * kLane, s.keys));
-    sums = take(rows * s.padded_value());
+    scores = take(std::max(padded_keys() * kMostLanes * kLane, s.keys));
+    sums = take(rows * padded_value(s));
     bias = take(std::max(kKeys * kMostLanes * kLane, s.keys));
     states = take(5 * rows);  // peak, sum, factor; first and end key
     total = at;
   }
 };
 
-class AttentionKernel final : public Kernel {
+class AttentionKernel final : public AttentionOnCpu {
  public:
-  explicit AttentionKernel(const Problem& problem)
-      : op_(problem.op.get<ops::Attention>()), threads_(std::max(1, problem.threads)) {
-    const auto& in = problem.inputs;
-    static_cast<ops::AttentionSizes&>(s_) = ops::sizes_of(op_, in[0].dims(), in[1].dims(), in[2].dims());
-    auto pitch = [](const Port& port) { return port.pitch ? port.pitch : port.dims().back(); };
-    s_.q_pitch = pitch(in[0]), s_.k_pitch = pitch(in[1]), s_.v_pitch = pitch(in[2]);
-    s_.y_pitch = pitch(problem.outputs[0]);
-    dtype_ = in[0].type.dtype;
-    masked_ = in.size() > 3 && in[3].present;
-    bounded_ = in.size() > 4 && in[4].present;
-    if (masked_) {
-      strides_ = ops::mask_strides(in[3].dims());
-      mask_dtype_ = in[3].type.dtype;
-    }
+  explicit AttentionKernel(const Problem& problem) : AttentionOnCpu(problem) {
     // Blocks of equal size, enough of them for all threads.
     const int64_t heads = std::max<int64_t>(1, s_.batch * s_.heads);
     const int64_t wanted = std::max((s_.queries + kMostRows - 1) / kMostRows, (2 * threads_ + heads - 1) / heads);
@@ -305,7 +264,7 @@ class AttentionKernel final : public Kernel {
         parallel_for_threads(threads_, s_.batch * s_.heads * blocks_, 1, [&](int member, int64_t begin, int64_t end) {
           float* scratch = static_cast<float*>(buffers.workspace) + member * scratch_;
           for (int64_t task = begin; task < end; ++task) {
-            const Head<T> head = head_of<T>(buffers, task / blocks_);
+            const AttentionHead<T> head = head_of<T>(buffers, task / blocks_);
             const int64_t first = task % blocks_ * rows_, rows = std::min(rows_, s_.queries - first);
             if (s_.queries <= kFewQueries) run_rows(head, first, rows, scratch);
             else run_block(head, first, rows, tiles, scratch);
@@ -315,44 +274,11 @@ class AttentionKernel final : public Kernel {
   }
 
  private:
-  ops::Attention op_;
-  Sizes s_{};
-  DType dtype_, mask_dtype_ = DType::f32;
-  bool masked_, bounded_;
-  ops::MaskStrides strides_;
-  int threads_;
   int64_t rows_, blocks_, scratch_;
-
-  template <class T>
-  Head<T> head_of(const Buffers& buffers, int64_t index) const {
-    const int64_t b = index / s_.heads, h = index % s_.heads, g = h / s_.group();
-    auto at = [&](size_t input, int64_t rows, int64_t pitch, int64_t column) {
-      return static_cast<const T*>(buffers.inputs[input]) + b * rows * pitch + column;
-    };
-    Head<T> head{at(0, s_.queries, s_.q_pitch, h * s_.key_size),
-                 at(1, s_.keys, s_.k_pitch, g * s_.key_size),
-                 at(2, s_.keys, s_.v_pitch, g * s_.value_size),
-                 static_cast<T*>(buffers.outputs[0]) + b * s_.queries * s_.y_pitch + h * s_.value_size,
-                 {},
-                 s_.keys};
-    if (bounded_) head.length = static_cast<const int64_t*>(buffers.inputs[4])[b];
-    if (masked_) {
-      const int64_t offset = b % strides_.batches * strides_.batch + h * strides_.head;
-      head.mask = {static_cast<const std::byte*>(buffers.inputs[3]) + offset * size_of(mask_dtype_), mask_dtype_,
-                   strides_.query, strides_.key};
-    }
-    return head;
-  }
-
-  ops::KeyRange range_of(int64_t query, int64_t length) const {
-    ops::KeyRange range = ops::keys_of_query(op_, query, s_.queries, s_.keys, length);
-    range.first = std::clamp<int64_t>(range.first, 0, s_.keys), range.end = std::clamp<int64_t>(range.end, 0, s_.keys);
-    return range;
-  }
 
   // One query after the other: its scores as a row, then the sum of the values.
   template <class T>
-  void run_rows(const Head<T>& head, int64_t first, int64_t rows, float* scratch) const {
+  void run_rows(const AttentionHead<T>& head, int64_t first, int64_t rows, float* scratch) const {
     const Scratch at(s_, rows_);
     float *scores = scratch + at.scores, *bias = scratch + at.bias, *query = scratch + at.queries,
           *sums = scratch + at.sums;
@@ -369,11 +295,8 @@ class AttentionKernel final : public Kernel {
           for (int64_t j = 0; j < keys; ++j) scores[j] = softcap * vmath::tanh(scores[j] / softcap);
       });
       if (head.mask.data) {
-        Mask row = head.mask;
-        row.data = static_cast<const std::byte*>(row.data) + i * row.query * size_of(row.dtype);
-        row.query = 0;
-        mask_to(row, 0, 1, 1, range.first, keys, bias);
-        const bool chosen = row.dtype == DType::boolean;
+        head.mask.row(i, range.first, keys, bias);
+        const bool chosen = head.mask.dtype == DType::boolean;
         for (int64_t j = 0; j < keys; ++j) scores[j] = chosen && bias[j] < 0 ? bias[j] : scores[j] + bias[j];
       }
       float peak = kNone, sum = 0;
@@ -417,14 +340,9 @@ class AttentionKernel final : public Kernel {
     for (int64_t e = 0; e < s_.value_size; ++e) y[e] = static_cast<T>(zero ? 0.f : sums[e * stride] * scale);
   }
 
-  // What sums are multiplied by in the end: NaN without keys that take part, as ONNX says.
-  float scale_of(float peak, float sum) const {
-    if (s_.keys == 0) return 0;
-    return peak == kNone ? std::numeric_limits<float>::quiet_NaN() : 1.f / sum;
-  }
-
-  static void mask_to(const Mask& mask, int64_t query, int64_t queries, int64_t width, int64_t key, int64_t keys,
-                      float* to) {
+  static void mask_to(const AttentionMask& mask, int64_t query, int64_t queries, int64_t width, int64_t key,
+                      int64_t keys, float* to) {
+    if (mask.query == 0) return mask.row(query, key, keys, to);
     switch (mask.dtype) {
       case DType::boolean: return copy_mask<bool>(mask, query, queries, width, key, keys, to);
       case DType::f16: return copy_mask<Half>(mask, query, queries, width, key, keys, to);
@@ -436,7 +354,7 @@ class AttentionKernel final : public Kernel {
 
   // Queries `first` to `first + rows`, a panel of some vectors at a time, against one block of keys after the other.
   template <class T>
-  void run_block(const Head<T>& head, int64_t first, int64_t rows, Tiles tiles, float* scratch) const {
+  void run_block(const AttentionHead<T>& head, int64_t first, int64_t rows, Tiles tiles, float* scratch) const {
     const Scratch at(s_, rows_);
     const int64_t padded = round_up(rows, kLane);
     float *keys = scratch + at.keys, *values = scratch + at.values, *states = scratch + at.states;
@@ -456,12 +374,12 @@ class AttentionKernel final : public Kernel {
       for (int64_t d = 0; d < s_.key_size && count < width; ++d)
         for (int64_t l = count; l < width; ++l) to_queries[d * width + l] = 0;
     }
-    std::fill_n(scratch + at.sums, padded * s_.padded_value(), 0.f);
+    std::fill_n(scratch + at.sums, padded * padded_value(s_), 0.f);
     for (int64_t key = least / kKeys * kKeys; key < most; key += kKeys) {
       const int64_t count = std::min(kKeys, s_.keys - key);
       copy_rows(head.k + key * s_.k_pitch, s_.k_pitch, count, s_.key_size, keys, s_.key_size,
                 round_up<int64_t>(count, tiles.rows));
-      copy_rows(head.v + key * s_.v_pitch, s_.v_pitch, count, s_.value_size, values, s_.padded_value(), count);
+      copy_rows(head.v + key * s_.v_pitch, s_.v_pitch, count, s_.value_size, values, padded_value(s_), count);
       for (int64_t panel = 0, width; panel < padded; panel += width) {
         width = width_of(panel, padded, tiles);
         const auto [lowest, last_first] = std::minmax_element(from + panel, from + panel + width);
@@ -479,19 +397,19 @@ class AttentionKernel final : public Kernel {
                          values,
                          scratch + at.queries + panel * s_.key_size,
                          scratch + at.scores,
-                         scratch + at.sums + panel * s_.padded_value(),
+                         scratch + at.sums + panel * padded_value(s_),
                          states + panel,
                          rows_,
                          count,
                          s_.key_size,
                          s_.value_size,
-                         s_.padded_value()};
+                         padded_value(s_)};
         run_panel(data, how, tiles, width);
       }
     }
     for (int64_t panel = 0, width; panel < padded; panel += width) {
       width = width_of(panel, padded, tiles);
-      float *sums = scratch + at.sums + panel * s_.padded_value(), *scales = states + 2 * rows_ + panel;
+      float *sums = scratch + at.sums + panel * padded_value(s_), *scales = states + 2 * rows_ + panel;
       for (int64_t l = 0; l < width; ++l) scales[l] = scale_of(states[panel + l], states[rows_ + panel + l]);
       const int64_t value_size = s_.value_size, lanes = width;
       const bool zero_nan = op_.zero_nan;
@@ -508,13 +426,13 @@ class AttentionKernel final : public Kernel {
   }
 };
 
-// Where the CPU multiplies bf16, the products by themselves are faster than this kernel, which computes in f32: an
-// attention of 128 positions, 12 heads of 64, takes 0.42 ms on one core in steps and 0.65 ms here.
+// Where the CPU multiplies bf16, products of that are faster than this kernel, which computes in f32; of a few queries,
+// reading the keys and values is what takes the time.
 Support supports(const Problem& problem, const Device& device) {
   if (auto s = needs_op<ops::Attention>(problem); !s.yes()) return s;
   if (problem.inputs[0].type.dtype == DType::f64) return refused("f64 is left to the reference");
-  if (problem.inputs[0].type.dtype == DType::bf16 && device.avx512_bf16)
-    return refused("products of bf16 are faster by themselves on this CPU");
+  if (problem.inputs[0].type.dtype == DType::bf16 && device.avx512_bf16 && problem.inputs[0].dims()[1] > kFewQueries)
+    return refused("products of bf16 are faster on this CPU");
   if (problem.inputs[1].dims()[1] > std::numeric_limits<int32_t>::max() - kKeys) return refused("too many keys");
   return supported();
 }
@@ -525,16 +443,9 @@ std::unique_ptr<Kernel> load(const Problem& problem, const Config&, const Packed
   return std::make_unique<AttentionKernel>(problem);
 }
 
-// Rows of q, k, v and y may be apart; a mask is read as one piece.
-bool takes_parts(const Problem& problem, const Config&) {
-  for (size_t i = 0; i < problem.inputs.size(); ++i)
-    if (problem.inputs[i].in_place || (i >= 3 && problem.inputs[i].pitch)) return false;
-  return true;
-}
-
 }  // namespace
 
 extern const Tactic cpu_attention;
-const Tactic cpu_attention{"cpu.attention", 1, supports, configs, nullptr, load, false, nullptr, takes_parts};
+const Tactic cpu_attention{"cpu.attention", 1, supports, configs, nullptr, load, false, nullptr, attention_takes_parts};
 
 }  // namespace temper

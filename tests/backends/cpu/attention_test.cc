@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random attentions on the CPU's kernel, in tensors of their own and as parts of larger ones, on every instruction set
+// Random attentions on the CPU's kernels, in tensors of their own and as parts of larger ones, on every instruction set
 // of this machine. TEMPER_RANDOM_SHAPES says how many; 50 else.
 #include <gtest/gtest.h>
 
@@ -24,7 +24,7 @@ std::string random_line(uint64_t seed) {
   const std::string dtype = dtypes[draw(0, 4)];
   const int64_t batch = draw(1, 3), kv_heads = draw(1, 3), heads = kv_heads * (draw.chance(30) ? draw(2, 3) : 1),
                 queries = draw.chance(20) ? draw(1, 7) : draw(1, 150), keys = draw.chance(40) ? queries : draw(1, 200),
-                size = draw(1, 40), value_size = draw.chance(60) ? size : draw(1, 40);
+                size = draw.chance(20) ? 64 : draw(1, 40), value_size = draw.chance(60) ? size : draw(1, 40);
   auto type = [&](int64_t rows, int64_t width) { return concat(dtype, '[', batch, ',', rows, ',', width, ']'); };
   std::string line = concat("attention(", type(queries, heads * size), ", ", type(keys, kv_heads * size), ", ",
                             type(keys, kv_heads * value_size));
@@ -38,10 +38,29 @@ std::string random_line(uint64_t seed) {
   return line;
 }
 
-const Tactic& kernel() { return *find_tactic("cpu.attention"); }
+// The kernels that take a problem, on this instruction set of this machine.
+struct Way {
+  std::string name;
+  const Tactic& kernel;
+  Device device;
+};
+std::vector<Way> ways(Isa isa, DType dtype) {
+  const Device own = cpu_device();
+  Device plain = own;
+  plain.avx512_bf16 = plain.amx = false;
+  std::vector<Way> list{{"f32", *find_tactic("cpu.attention"), plain}};
+  if (isa != best_isa() || dtype != DType::bf16 || !own.avx512_bf16) return list;
+  const Tactic& bf16 = *find_tactic("cpu.attention.bf16");
+  if (own.amx) list.push_back({"bf16 by tiles", bf16, own});
+  Device pairs = own;
+  pairs.amx = false;
+  list.push_back({"bf16 by pairs", bf16, pairs});
+  return list;
+}
 
 // q, k, v and the result as parts of larger tensors.
-Tensor run_in_parts(Problem problem, const Config& config, const std::vector<Tensor>& inputs, const Device& device) {
+Tensor run_in_parts(const Tactic& kernel, Problem problem, const Config& config, const std::vector<Tensor>& inputs,
+                    const Device& device) {
   std::vector<testing::Guarded> in;
   std::vector<const void*> in_pointers;
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -55,11 +74,11 @@ Tensor run_in_parts(Problem problem, const Config& config, const std::vector<Ten
   }
   Port& y = problem.outputs[0];
   y.pitch = y.dims().back() + 7;
-  EXPECT_TRUE(kernel().takes(problem, config));
+  EXPECT_TRUE(kernel.takes(problem, config));
   testing::Guarded out(layout_bytes(y.type.dtype, y.dims(), Layout::plain, y.pitch), 0xa5);
   out.fill(0xff);
   void* const out_pointers[] = {out.data()};
-  const auto loaded = kernel().load(problem, config, {}, device);
+  const auto loaded = kernel.load(problem, config, {}, device);
   testing::Guarded workspace(loaded->workspace(), 0xff);
   loaded->launch({in_pointers, out_pointers, workspace.data()});
   EXPECT_TRUE(workspace.intact() && out.intact()) << "wrote beside a buffer";
@@ -80,18 +99,21 @@ TEST(CpuAttention, GivesTheReferencesResultsForRandomShapes) {
       if (isa > best) continue;
       SCOPED_TRACE(concat("isa=", int(isa)));
       set_isa(isa);
-      Device device = cpu_device();
-      device.avx512_bf16 = false;  // else bf16 is left to products
       const Problem problem = make_case_problem(line, inputs, 1 + int(seed % 3));
       const std::vector<TensorType> types{problem.outputs[0].type};
       if (!want.defined()) want = reference(line.op, inputs, types).at(0);
       testing::Tolerance t = testing::tolerance_of(want.dtype());
       if (want.dtype() == DType::f32) t = {1e-5, 1e-5};  // sums of a hundred weights, each with the error of exp
-      ASSERT_TRUE(kernel().supports(problem, device).yes());
-      const Config config = kernel().configs(problem, device).at(0);
-      const Tensor whole = testing::run_tactic(kernel(), problem, config, inputs, device).at(0);
-      EXPECT_EQ(testing::difference(whole, want, t.relative, t.absolute), "");
-      EXPECT_TRUE(run_in_parts(problem, config, inputs, device).same_bits(whole));
+      for (const auto& [name, kernel, device] : ways(isa, want.dtype())) {
+        SCOPED_TRACE(name);
+        // Shares are rounded to bf16, each by up to 2^-9 of it; values are of a few units.
+        if (name != "f32") t.absolute = 1.2e-2;
+        ASSERT_TRUE(kernel.supports(problem, device).yes());
+        const Config config = kernel.configs(problem, device).at(0);
+        const Tensor whole = testing::run_tactic(kernel, problem, config, inputs, device).at(0);
+        EXPECT_EQ(testing::difference(whole, want, t.relative, t.absolute), "");
+        EXPECT_TRUE(run_in_parts(kernel, problem, config, inputs, device).same_bits(whole));
+      }
     }
   }
   set_isa(best);

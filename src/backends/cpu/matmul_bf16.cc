@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products of bf16 with constant weights in panels (bf16_blocks.h). The sums of a block stay in L1 until its epilogue
+// is through, and the next panel comes from memory meanwhile: at few rows, weights are what there is to wait for.
+#include <cstring>
+#include <vector>
+
+#include "backends/cpu/bf16_blocks.h"
+#include "backends/cpu/cpu.h"
+#include "backends/cpu/isa.h"
+#include "backends/cpu/onednn.h"
+#include "backends/cpu/vmath.h"
+#include "base/threads.h"
+#include "graph/ops/matmul.h"
+
+namespace temper {
+
+namespace {
+
+constexpr int64_t kRowBytes = 1 << 20;  // of the left matrix that are to stay in L2 while panels pass by
+constexpr int64_t kParallel = 1 << 18;  // operations worth a thread
+constexpr float kSqrtHalf = 0x1.6a09e6p-1f;
+
+struct Sizes {
+  int64_t m;
+  Bf16Panels panels;
+  explicit Sizes(const Problem& problem) : panels{problem.inputs[0].dims().back(), problem.outputs[0].dims().back()} {
+    m = element_count(problem.outputs[0].dims()) / panels.columns;
+  }
+};
+
+AbsorbedEpilogue epilogue_of(const Problem& problem) {
+  const Dims y = problem.outputs[0].dims();
+  return absorb_epilogue(problem.op.get<ops::MatMul>().epilogue, DType::bf16, extra_types(problem, 2),
+                         problem.outputs[0].type, y.size() - 1, Layout::plain, Absorb::all);
+}
+
+// One step of what is done to sums: a function of them alone, or with an extra input.
+struct Step {
+  enum class Kind : uint8_t { function, add, multiply } kind = Kind::function;
+  dnnl::algorithm algorithm{};
+  float alpha = 0, beta = 0;
+  size_t input = 0;             // of the problem
+  int64_t row = 0, column = 0;  // its strides in elements
+  DType dtype = DType::f32;     // f32 or bf16
+};
+
+std::vector<Step> steps_of(const Problem& problem, const AbsorbedEpilogue& epilogue) {
+  const Dims y = problem.outputs[0].dims();
+  const auto with_extra = [&](Step::Kind kind, int extra) {
+    Step step{kind};
+    step.input = size_t(extra) + 2;
+    const TensorType& type = problem.inputs[step.input].type;
+    const Dims own = type.dims();
+    step.dtype = type.dtype;
+    step.row = own == y ? y.back() : 0;
+    step.column = !own.empty() && own.back() == y.back() && y.back() != 1 ? 1 : 0;
+    return step;
+  };
+  std::vector<Step> steps;
+  if (epilogue.bias >= 0) steps.push_back(with_extra(Step::Kind::add, epilogue.bias));
+  size_t seen = 0;
+  for (int p = 0; p < epilogue.post_ops.len(); ++p) {
+    dnnl::algorithm algorithm{};
+    if (epilogue.post_ops.kind(p) == dnnl::primitive::kind::binary) {
+      dnnl::memory::desc desc;
+      epilogue.post_ops.get_params_binary(p, algorithm, desc);
+      steps.push_back(with_extra(algorithm == dnnl::algorithm::binary_add ? Step::Kind::add : Step::Kind::multiply,
+                                 epilogue.binary_inputs[seen++]));
+      continue;
+    }
+    Step step;
+    float scale = 1;
+    epilogue.post_ops.get_params_eltwise(p, scale, step.algorithm, step.alpha, step.beta);
+    steps.push_back(step);
+  }
+  return steps;
+}
+
+// The functions that absorb_epilogue() takes.
+bool is_known(dnnl::algorithm algorithm) {
+  switch (algorithm) {
+    case dnnl::algorithm::eltwise_relu:
+    case dnnl::algorithm::eltwise_clip:
+    case dnnl::algorithm::eltwise_linear:
+    case dnnl::algorithm::eltwise_hardswish:
+    case dnnl::algorithm::eltwise_swish:
+    case dnnl::algorithm::eltwise_logistic:
+    case dnnl::algorithm::eltwise_tanh:
+    case dnnl::algorithm::eltwise_gelu_erf: return true;
+    default: return false;
+  }
+}
+
+template <class F>
+void each(float* x, int64_t n, F f) {
+  vectorised([=] {
+    for (int64_t i = 0; i < n; ++i) x[i] = f(x[i]);
+  });
+}
+
+// A NaN compares as false and stays.
+void apply(const Step& step, float* x, int64_t n) {
+  const float a = step.alpha, b = step.beta;
+  switch (step.algorithm) {
+    case dnnl::algorithm::eltwise_relu: return each(x, n, [a](float v) { return v < 0 ? v * a : v; });
+    case dnnl::algorithm::eltwise_clip:
+      return each(x, n, [a, b](float v) {
+        v = v < a ? a : v;
+        return v > b ? b : v;
+      });
+    case dnnl::algorithm::eltwise_linear: return each(x, n, [a, b](float v) { return v * a + b; });
+    case dnnl::algorithm::eltwise_hardswish:
+      return each(x, n, [](float v) {
+        float share = v * (1.f / 6) + 0.5f;
+        share = share < 0 ? 0 : share;
+        return v * (share > 1 ? 1 : share);
+      });
+    case dnnl::algorithm::eltwise_swish: return each(x, n, [](float v) { return v * vmath::sigmoid(v); });
+    case dnnl::algorithm::eltwise_logistic: return each(x, n, [](float v) { return vmath::sigmoid(v); });
+    case dnnl::algorithm::eltwise_tanh: return each(x, n, [](float v) { return vmath::tanh(v); });
+    default:  // eltwise_gelu_erf, by is_known()
+      return each(x, n, [](float v) { return 0.5f * v * (1.f + vmath::erf(v * kSqrtHalf)); });
+  }
+}
+
+template <class T>
+inline void combine(const Step& step, const void* extra, int64_t first_row, int64_t first_column, float* sums,
+                    int64_t rows, int64_t columns) {
+  const T* const from = static_cast<const T*>(extra) + first_row * step.row + first_column * step.column;
+  const int64_t row = step.row;
+  const bool adds = step.kind == Step::Kind::add;
+  if (step.column == 0) {
+    const float number = static_cast<float>(*from);
+    return each(sums, rows * kBf16Columns, [=](float v) { return adds ? v + number : v * number; });
+  }
+  vectorised([=] {
+    for (int64_t r = 0; r < rows; ++r) {
+      float* const to = sums + r * kBf16Columns;
+      const T* const beside = from + r * row;
+      TEMPER_NO_ALIAS
+      for (int64_t c = 0; c < columns; ++c) {
+        const float number = static_cast<float>(beside[c]);
+        to[c] = adds ? to[c] + number : to[c] * number;
+      }
+    }
+  });
+}
+
+class Bf16MatMulKernel final : public Kernel {
+ public:
+  Bf16MatMulKernel(const Problem& problem, const Config& config, std::span<const std::byte> packed,
+                   const Device& device)
+      : s_(problem),
+        threads_(std::max(1, problem.threads)),
+        tiles_(may_use_tiles(device)),
+        weights_(reinterpret_cast<const BFloat16*>(packed.data())) {
+    const Config plain = uniform_config(problem, Layout::plain);
+    expect_layouts(config, plain.inputs, plain.outputs);
+    expect_packed(packed, size_t(s_.panels.elements()) * sizeof(BFloat16));
+    const AbsorbedEpilogue epilogue = epilogue_of(problem);
+    steps_ = steps_of(problem, epilogue);
+    stored_ = epilogue.stored;
+    tail_ = EpilogueTail(problem, stored_, epilogue.rest, Layout::plain);
+    // Threads share out the panels; where those are few, chunks of rows too, all of nearly one size.
+    const int64_t panels = s_.panels.count();
+    by_panels_ = panels % threads_ == 0 || panels >= 4 * threads_;
+    int64_t chunks = ceil_div(s_.m * s_.panels.depth * int64_t(sizeof(BFloat16)), kRowBytes);
+    if (!by_panels_) chunks = std::max(chunks, ceil_div<int64_t>(4 * threads_, panels));
+    chunk_ = round_up(ceil_div(s_.m, chunks), kBf16Rows);
+  }
+
+  int64_t workspace() const override { return tail_.workspace(0); }
+  bool reads(size_t input) const override { return input != 1; }
+
+  void launch(const Buffers& buffers) override {
+    const int64_t panels = s_.panels.count(), chunks = ceil_div(s_.m, chunk_),
+                  each = 2 * kBf16Columns * s_.panels.depth;
+    if (by_panels_)
+      parallel_for_threads(threads_, panels, std::max<int64_t>(1, kParallel / (each * s_.m)),
+                           [&](int, int64_t begin, int64_t end) {
+                             Bf16Multiplier multiplier(tiles_);
+                             for (int64_t i = 0; i < chunks; ++i) run(multiplier, buffers, i * chunk_, begin, end);
+                           });
+    else
+      parallel_for_threads(threads_, panels * chunks, std::max<int64_t>(1, kParallel / (each * chunk_)),
+                           [&](int, int64_t begin, int64_t end) {
+                             Bf16Multiplier multiplier(tiles_);
+                             while (begin < end) {
+                               const int64_t first = begin % panels, last = std::min(panels, first + end - begin);
+                               run(multiplier, buffers, begin / panels * chunk_, first, last);
+                               begin += last - first;
+                             }
+                           });
+    tail_.run(buffers);
+  }
+
+ private:
+  // A chunk of rows from `row` on by the panels [first, last).
+  void run(Bf16Multiplier& multiplier, const Buffers& buffers, int64_t row, int64_t first, int64_t last) const {
+    const BFloat16* const a = static_cast<const BFloat16*>(buffers.inputs[0]);
+    const int64_t k = s_.panels.depth, end = std::min(s_.m, row + chunk_), of_panel = s_.panels.of_panel(),
+                  lines = of_panel * int64_t(sizeof(BFloat16)) / 64,
+                  each = ceil_div(lines, ceil_div(end - row, kBf16Rows));
+    alignas(64) float sums[kBf16Rows * kBf16Columns];
+    for (int64_t panel = first; panel < last; ++panel) {
+      const BFloat16* const weights = weights_ + panel * of_panel;
+      int64_t fetched = panel + 1 < last ? 0 : lines;
+      for (int64_t r = row; r < end; r += kBf16Rows) {
+        const int64_t rows = std::min(kBf16Rows, end - r), fetch = std::min(each, lines - fetched);
+        multiplier.multiply({a + r * k, k, rows, weights, s_.panels.steps(), sums, kBf16Columns,
+                             weights + of_panel + fetched * 32, fetch});
+        fetched += fetch;
+        finish(buffers, sums, r, rows, panel * kBf16Columns);
+      }
+    }
+  }
+
+  // The epilogue of a block, and where it goes.
+  void finish(const Buffers& buffers, float* sums, int64_t row, int64_t rows, int64_t column) const {
+    const int64_t n = s_.panels.columns, columns = std::min(kBf16Columns, n - column);
+    for (const Step& step : steps_) {
+      if (step.kind == Step::Kind::function) apply(step, sums, rows * kBf16Columns);
+      else if (step.dtype == DType::bf16)
+        combine<BFloat16>(step, buffers.inputs[step.input], row, column, sums, rows, columns);
+      else combine<float>(step, buffers.inputs[step.input], row, column, sums, rows, columns);
+    }
+    void* const y = tail_.destination(buffers);
+    for (int64_t r = 0; r < rows; ++r) {
+      const int64_t at = (row + r) * n + column;
+      const float* const from = sums + r * kBf16Columns;
+      if (stored_ == DType::bf16) round_row(from, static_cast<BFloat16*>(y) + at, columns);
+      else std::memcpy(static_cast<float*>(y) + at, from, size_t(columns) * sizeof(float));
+    }
+  }
+
+  Sizes s_;
+  int threads_;
+  bool tiles_, by_panels_ = false;
+  const BFloat16* weights_;
+  DType stored_ = DType::f32;
+  int64_t chunk_ = 0;
+  std::vector<Step> steps_;
+  EpilogueTail tail_;
+};
+
+Support supports(const Problem& problem, const Device& device) {
+  if (auto s = needs_op<ops::MatMul>(problem); !s.yes()) return s;
+  if (auto s = bf16_blocks_supported(device); !s.yes()) return s;
+  const Dims a = problem.inputs[0].dims(), b = problem.inputs[1].dims();
+  if (problem.inputs[0].type.dtype != DType::bf16 || problem.inputs[1].type.dtype != DType::bf16)
+    return refused("not of bf16");
+  if (problem.op.get<ops::MatMul>().transpose_a) return refused("the left operand is transposed");
+  if (!problem.inputs[1].is_constant) return refused("the weights are not constant");
+  for (size_t i = 0; i + 2 < b.size(); ++i)
+    if (b[i] != 1) return refused("a batch of weights");
+  if (a.size() != problem.outputs[0].dims().size()) return refused("the weights have more axes");
+  if (element_count(problem.outputs[0].dims()) == 0 || element_count(a) == 0) return refused("an empty tensor");
+  if (a.back() % kBf16Depth != 0) return refused("rows of ", a.back(), " elements are no multiple of ", kBf16Depth);
+  const AbsorbedEpilogue epilogue = epilogue_of(problem);
+  for (const Step& step : steps_of(problem, epilogue))
+    if (step.kind == Step::Kind::function && !is_known(step.algorithm)) return refused("its activation");
+  if (auto s = EpilogueTail::supports(problem, epilogue.stored, epilogue.rest, Layout::plain); !s.yes())
+    return refused("its epilogue: ", s.reason);
+  return supported();
+}
+
+std::vector<Config> configs(const Problem& problem, const Device&) { return {uniform_config(problem, Layout::plain)}; }
+
+Packed build(const Problem& problem, const Config&, const Device&) {
+  const Bf16Panels panels = Sizes(problem).panels;
+  const bool transposed = problem.op.get<ops::MatMul>().transpose_b;
+  const BFloat16* const from = problem.inputs[1].constant->data<BFloat16>();
+  Packed packed;
+  packed.bytes.resize(size_t(panels.elements()) * sizeof(BFloat16));
+  std::memset(packed.bytes.data(), 0, packed.bytes.size());
+  BFloat16* const to = reinterpret_cast<BFloat16*>(packed.bytes.data());
+  for (int64_t column = 0; column < panels.columns; ++column)
+    for (int64_t k = 0; k < panels.depth; ++k)
+      to[panels.place(k, column)] = from[transposed ? column * panels.depth + k : k * panels.columns + column];
+  packed.consumed.assign(problem.inputs.size(), false);
+  packed.consumed[1] = true;
+  return packed;
+}
+
+std::unique_ptr<Kernel> load(const Problem& problem, const Config& config, const PackedView& packed,
+                             const Device& device) {
+  return std::make_unique<Bf16MatMulKernel>(problem, config, packed, device);
+}
+
+}  // namespace
+
+extern const Tactic cpu_matmul_bf16;
+const Tactic cpu_matmul_bf16{"cpu.matmul.bf16", 1, supports, configs, build, load};
+
+}  // namespace temper
