@@ -412,8 +412,10 @@ PlanFile plan_precision(Graph graph, EngineInfo info, const BuildOptions& asked,
   const auto start = std::chrono::steady_clock::now();
   if (options.measure && parts.int8 && parts.half) {
     constexpr double kShare = 0.25;  // of the time limit: up to three plans are looked at, and one is built
+    // The portable passes run once: on what they made they change nothing. What they note, each plan notes again.
     EngineInfo optimised;
-    const auto layers = int8_layers(optimised_graph(graph, optimised, options), options);
+    graph = optimised_graph(std::move(graph), optimised, options);
+    const auto layers = int8_layers(graph, options);
     Trials trials(plan_shapes, graph, info, options, cache, kShare);
     LayerMix mix = layers_by_speed(
         layers, *parts.half,

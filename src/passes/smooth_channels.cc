@@ -90,6 +90,8 @@ class Smoother {
     std::vector<NodeId> users = graph_.value(x).users;
     std::ranges::sort(users);
     users.erase(std::unique(users.begin(), users.end()), users.end());
+    // Where all are kept, nothing counts, and no weights need be looked at.
+    if (std::ranges::all_of(users, [&](NodeId user) { return kept_.contains(graph_.node(user).name); })) return;
     for (NodeId user : users) {
       const Node& node = graph_.node(user);
       std::optional<Columns> columns = columns_of(x, user);
@@ -125,32 +127,54 @@ class Smoother {
            program.steps.size() + 2 < kMaxProgramSteps;
   }
 
-  // What rounding adds to all elements of a row of all products together, as a mean of squares.
-  static double noise(const SeenChannels& seen, const std::vector<Columns>& products, const std::vector<float>& factors,
-                      double scale) {
+  // Factors to compare, and the scale of what they make of the value; noise() fills in `sum`, what rounding adds to all
+  // elements of a row of all products together, as a mean of squares.
+  struct Trial {
+    std::vector<float> factors;
+    double scale = 0, sum = 0;
+  };
+
+  // Weights are many, and read once: each channel's squares do not depend on the factors, and a column's largest is
+  // found for all trials at a time.
+  static void noise(const SeenChannels& seen, const std::vector<Columns>& products, std::vector<Trial>& trials) {
     // Squares of channels as if all had the same form.
     double squares = 0;
     for (float most : seen.maxima) squares += double(most) * most;
     const double share = squares > 0 ? seen.mean_square * double(seen.maxima.size()) / squares : 0;
-    double sum = 0;
     for (const Columns& product : products) {
-      std::vector<double> most(size_t(product.columns), 0);
-      double rows = 0;  // squares of the smoothed input
-      for (int64_t c = 0; c < product.channels; ++c) {
-        const double s = factors[size_t(c)],
-                     x2 = share * double(seen.maxima[size_t(c)]) * seen.maxima[size_t(c)] / (s * s);
-        double w2 = 0;
-        for (int64_t n = 0; n < product.columns; ++n) {
-          const double w = s * product.values[size_t(c * product.columns + n)];
-          w2 += w * w;
-          most[size_t(n)] = std::max(most[size_t(n)], std::fabs(w));
+      const auto channels = size_t(product.channels), columns = size_t(product.columns);
+      std::vector<double> sums(channels, 0);  // of squares of weights
+      parallel_for(product.channels, 16, [&](int64_t begin, int64_t end) {
+        for (auto c = size_t(begin); c < size_t(end); ++c)
+          for (size_t n = 0; n < columns; ++n)
+            sums[c] += double(product.values[c * columns + n]) * product.values[c * columns + n];
+      });
+      std::vector<std::vector<float>> most(trials.size(), std::vector<float>(columns, 0));
+      parallel_for(product.columns, 128, [&](int64_t begin, int64_t end) {
+        for (size_t c = 0; c < channels; ++c) {
+          const float* weights = product.values.data() + c * columns;
+          for (size_t t = 0; t < trials.size(); ++t) {
+            const float s = trials[t].factors[c];
+            float* largest = most[t].data();
+#pragma omp simd
+            for (int64_t n = begin; n < end; ++n) {
+              const float w = std::fabs(s * weights[n]);
+              largest[n] = largest[n] < w ? w : largest[n];
+            }
+          }
         }
-        sum += w2 * std::min(x2, scale * scale * kTwelfth);
-        rows += x2;
+      });
+      for (size_t t = 0; t < trials.size(); ++t) {
+        Trial& trial = trials[t];
+        double rows = 0;  // squares of the smoothed input
+        for (size_t c = 0; c < channels; ++c) {
+          const double s = trial.factors[c], x2 = share * double(seen.maxima[c]) * seen.maxima[c] / (s * s);
+          trial.sum += s * s * sums[c] * std::min(x2, trial.scale * trial.scale * kTwelfth);
+          rows += x2;
+        }
+        for (double w : most[t]) trial.sum += rows * (w / kLevels) * (w / kLevels) * kTwelfth;
       }
-      for (double w : most) sum += rows * (w / kLevels) * (w / kLevels) * kTwelfth;
     }
-    return sum;
   }
 
   static float power_of_two(double s) {
@@ -168,34 +192,24 @@ class Smoother {
       for (size_t c = 0; c < channels; ++c)
         for (int64_t n = 0; n < product.columns; ++n)
           weights[c] = std::max(weights[c], std::fabs(double(product.values[c * size_t(product.columns) + size_t(n)])));
-    // Each strength looks at all weights: on threads of its own.
-    struct Trial {
-      std::vector<float> factors;
-      double sum = 0;
-    };
-    std::vector<Trial> trials(std::size(kStrengths) + 1);  // the last one leaves the value as it is
-    parallel_for(int64_t(trials.size()), 1, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        Trial& trial = trials[size_t(i)];
-        trial.factors.assign(channels, 1);
-        if (size_t(i) == std::size(kStrengths)) {
-          trial.sum = noise(seen, products, trial.factors, seen.scale);
-          continue;
+    std::vector<Trial> trials(std::size(kStrengths) + 1, {std::vector<float>(channels, 1)});
+    trials.back().scale = seen.scale;  // the last one leaves the value as it is
+    for (size_t i = 0; i < std::size(kStrengths); ++i) {
+      Trial& trial = trials[i];
+      const double a = kStrengths[i];
+      double largest = 0;
+      for (size_t c = 0; c < channels; ++c)
+        if (seen.maxima[c] > 0 && weights[c] > 0) {
+          trial.factors[c] = power_of_two(std::pow(double(seen.maxima[c]), a) / std::pow(weights[c], 1 - a));
+          largest = std::max(largest, double(seen.maxima[c]) / trial.factors[c]);
         }
-        const double a = kStrengths[size_t(i)];
-        double largest = 0;
-        for (size_t c = 0; c < channels; ++c)
-          if (seen.maxima[c] > 0 && weights[c] > 0) {
-            trial.factors[c] = power_of_two(std::pow(double(seen.maxima[c]), a) / std::pow(weights[c], 1 - a));
-            largest = std::max(largest, double(seen.maxima[c]) / trial.factors[c]);
-          }
-        // What no product looks at must not be the largest.
-        for (size_t c = 0; c < channels; ++c)
-          if (seen.maxima[c] > 0 && weights[c] == 0 && largest > 0)
-            trial.factors[c] = power_of_two(2 * double(seen.maxima[c]) / largest);
-        trial.sum = noise(seen, products, trial.factors, largest / kLevels);
-      }
-    });
+      // What no product looks at must not be the largest.
+      for (size_t c = 0; c < channels; ++c)
+        if (seen.maxima[c] > 0 && weights[c] == 0 && largest > 0)
+          trial.factors[c] = power_of_two(2 * double(seen.maxima[c]) / largest);
+      trial.scale = largest / kLevels;
+    }
+    noise(seen, products, trials);
     std::vector<float> best;
     double least = kWorth * trials.back().sum;
     for (size_t i = 0; i < std::size(kStrengths); ++i) {
