@@ -1,16 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/bench_session.h"
 
+#include "data/dataset.h"
+#include "data/tokens.h"
 #include "graph/random.h"
 
 namespace temper {
 
 std::vector<Tensor> random_inputs(const Engine& engine, const std::vector<Dims>& shapes, uint64_t seed) {
+  std::vector<InputSpec> specs;
+  for (const auto& input : engine.inputs()) specs.push_back({input.name, input.type});
+  const int mask = text_inputs(specs).mask;
   std::vector<Tensor> inputs;
   for (size_t i = 0; i < shapes.size(); ++i) {
-    const DType dtype = engine.inputs().at(i).type.dtype;
+    const DType dtype = specs.at(i).type.dtype;
     const bool may_be_positions = !is_float(dtype) && size_of(dtype) > 1;
-    inputs.push_back(may_be_positions ? Tensor(dtype, shapes[i]) : random_tensor(dtype, shapes[i], seed + i));
+    if (int(i) == mask && may_be_positions)
+      inputs.push_back(mask_of(std::vector<int64_t>(size_t(shapes[i][0]), shapes[i][1]), shapes[i][1], dtype));
+    else inputs.push_back(may_be_positions ? Tensor(dtype, shapes[i]) : random_tensor(dtype, shapes[i], seed + i));
   }
   return inputs;
 }

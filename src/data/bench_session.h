@@ -11,7 +11,8 @@
 namespace temper {
 
 // Inputs of seeded random numbers (graph/random.h). Integers wider than a byte are 0: they may be positions in a table
-// of any length.
+// of any length. A text's mask (tokens.h) of such integers is 1: of rows without a token nobody says what a model
+// answers, and engines differ.
 std::vector<Tensor> random_inputs(const Engine& engine, const std::vector<Dims>& shapes, uint64_t seed = 0);
 
 // A session ready to run with such inputs.

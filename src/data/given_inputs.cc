@@ -93,7 +93,7 @@ std::vector<Tensor> first_inputs(const Engine& engine, const std::vector<Dims>& 
 }
 
 std::string text_of(const Engine& engine, const GivenInputs& given) {
-  const std::string random = "seeded random numbers, and integers wider than a byte 0";
+  const std::string random = "seeded random numbers, and integers wider than a byte 0, of an attention mask 1";
   if (given.empty()) return concat("inputs are ", random);
   std::string names;
   for (const auto& [name, tensor] : given) names += concat(names.empty() ? "" : ", ", name);

@@ -39,7 +39,8 @@ std::vector<Tensor> with_random(const Engine& engine, const std::vector<Dims>& s
 // The same with zeros for states that were not given, as where they begin.
 std::vector<Tensor> first_inputs(const Engine& engine, const std::vector<Dims>& shapes, const GivenInputs& given,
                                  const std::vector<StateBinding>& states);
-// "inputs were given: sr; the others are seeded random numbers, and integers wider than a byte 0"
+// "inputs were given: sr; the others are seeded random numbers, and integers wider than a byte 0, of an attention mask
+// 1"
 std::string text_of(const Engine& engine, const GivenInputs& given);
 
 }  // namespace temper

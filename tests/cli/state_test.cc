@@ -103,8 +103,10 @@ TEST(StreamVerbs, BenchMeasuresOnTheUsersOwnInputs) {
     return nlohmann::json::parse(done.out).at("runs").at(0);
   };
   const auto some = measured("detector.plan --input sr=rate16.npy");
-  EXPECT_EQ(some.at("notes").at("shapes"),
-            "inputs were given: sr; the others are seeded random numbers, and integers wider than a byte 0");
+  EXPECT_EQ(
+      some.at("notes").at("shapes"),
+      "inputs were given: sr; the others are seeded random numbers, and integers wider than a byte 0, of an attention "
+      "mask 1");
   const auto all = measured(
       "detector.plan --input sr=rate8.npy --input state=state.npy --input frame=frames.npy --state state=stateN");
   EXPECT_EQ(all.at("notes").at("shapes"), "inputs were given: frame, sr, state");
