@@ -173,6 +173,7 @@ struct BuildOptions {
   std::string preprocess;  // how pictures become the input, as --preprocess says it; "": as ranges or model have it
   bool input_pictures = false;  // the plan takes u8 [batch, height, width, channels]; see temper_build_options
   int64_t node_limit = 0, depth_limit = 0, loop_limit = 0;  // as temper_build_options has them
+  double build_limit = 0;  // seconds that the whole build may take (TEMPER_CHECK_FAILED); 0: as long as it takes
 };
 
 struct LoadOptions {
@@ -334,6 +335,7 @@ class Engine {
     plain.node_limit = options.node_limit;
     plain.depth_limit = options.depth_limit;
     plain.loop_limit = options.loop_limit;
+    plain.build_limit = options.build_limit;
     const std::vector<temper_shape_range> shapes = plain_of(options.shapes);
     plain.shapes = shapes.data();
     plain.shape_count = shapes.size();

@@ -140,6 +140,7 @@ typedef struct {
   int64_t node_limit;  /* nodes, each function in the place of its calls; 1,000,000 */
   int64_t depth_limit; /* functions and subgraphs inside one another; 32, at most 256 */
   int64_t loop_limit;  /* iterations of a loop, each time that it runs; 16,777,216 */
+  double build_limit;  /* seconds that the whole build may take, then TEMPER_CHECK_FAILED; 0: as long as it takes */
 } temper_build_options;
 
 /* "0.1.0" */

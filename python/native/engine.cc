@@ -139,6 +139,11 @@ BuildOptions options_of(nb::dict options) {
   read("depth_limit", build.limits.depth);
   read("loop_limit", build.limits.iterations);
   read("time_limit", build.time_limit);
+  if (options.contains("build_limit")) {
+    build.limits.time = BuildTime(nb::cast<double>(options["build_limit"]));
+    // Of Python's time.monotonic(), which is steady_clock: the build began before this, with a calibration say.
+    if (options.contains("begun")) build.limits.time.begin_at(nb::cast<double>(options["begun"]));
+  }
   read("cache", build.cache);
   read("measure", build.measure);
   read("segments", build.segments);

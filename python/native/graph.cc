@@ -104,9 +104,10 @@ void bind_graph(nb::module_& module) {
       .def("equal", equal)
       .def("hash", [](const Graph& self) { return hash(self); });
   module.def("split", [](const std::string& model, const std::vector<std::string>& inputs, const std::string& first,
-                         const std::string& rest, bool force) {
+                         const std::string& rest, bool force, nb::dict options) {
+    const ModelLimits limits = options_of(options).limits;
     const WithoutGil released;
-    return split_onnx_file(model, inputs, {first, FileKind::our_onnx, force}, {rest, FileKind::our_onnx, force})
+    return split_onnx_file(model, inputs, {first, FileKind::our_onnx, force}, {rest, FileKind::our_onnx, force}, limits)
         .between;
   });
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Union
 
@@ -12,7 +13,7 @@ from . import _temper
 from ._calibrate import Ranges, _calibrated
 from ._data import DataSource, data_of
 from ._engine import Engine, _cuda_folders
-from ._check import flag, names, number, text, whole
+from ._check import flag, limits, names, number, text, whole
 from ._error import ArgumentTypeError, Error, UnsupportedError, must_exist
 from ._model import Model, model_of
 from ._progress import Progress, shows_progress
@@ -142,6 +143,7 @@ def build_options(
     node_limit: int | None = None,
     depth_limit: int | None = None,
     loop_limit: int | None = None,
+    build_limit: float | None = None,
     time_limit: float = 120,
     keep_first: bool = False,
     keep_last: bool = False,
@@ -168,9 +170,8 @@ def build_options(
         "threads": whole("threads", threads, 0, "0 means all that the process may use"),
         "timing_cache": timing_cache_of(timing_cache) if measure else "",
         "workspace": -1 if workspace is None else whole("workspace", workspace, 0),
-        "memory_limit": -1 if memory_limit is None else whole("memory_limit", memory_limit, 0),
         "cache": 0 if cache is None else whole("cache", cache, 1),
-        **{name: whole(name, limit, 1) for name, limit in (("node_limit", node_limit), ("depth_limit", depth_limit), ("loop_limit", loop_limit)) if limit is not None},
+        **limits(memory_limit=memory_limit, node_limit=node_limit, depth_limit=depth_limit, loop_limit=loop_limit, build_limit=build_limit),
         "time_limit": number("time_limit", time_limit),
         "keep_first": flag("keep_first", keep_first),
         "keep_last": flag("keep_last", keep_last),
@@ -225,6 +226,7 @@ def build(
     node_limit: int | None = None,
     depth_limit: int | None = None,
     loop_limit: int | None = None,
+    build_limit: float | None = None,
     time_limit: float = 120,
     keep_first: bool = False,
     keep_last: bool = False,
@@ -281,6 +283,8 @@ def build(
     node_limit, depth_limit, loop_limit
         What the model may ask for at most: nodes, with its functions in the place of their calls (None: 1,000,000), functions and subgraphs
         inside one another (None: 32), and iterations of a loop, each time that it runs (None: 16,777,216; the engine keeps it).
+    build_limit
+        Seconds that all of it may take, with its calibration and what ``max_drop`` tries; it ends in ``check_failed`` then. None: as long as it takes.
     time_limit
         Seconds that the search for one shape's plan may take. What is not measured by then is left out, and a note says so.
     keep_first, keep_last, keep_fp32, keep_bf16, keep_fp16
@@ -333,6 +337,7 @@ def build(
     Error
         ``usage``, ``bad_file`` or ``unsupported``; the message names the node and what to do.
     """
+    begun = time.monotonic()
     source = model_of(model)
     passes = names("disable", disable)
     placement = {"keep_first": keep_first, "keep_last": keep_last, "keep_fp32": names("keep_fp32", keep_fp32),
@@ -349,10 +354,12 @@ def build(
         if not precision.startswith("int8"):
             raise Error(f"calibration data are for precision int8, alone or with 16 bits, not {precision}")
         threads = whole("threads", threads, 0, "0 means all that the process may use")
-        calibration = _calibrated(source, calibration, method, seed, {"threads": threads, "disable": passes, **placement}, progress)
+        asked = limits(memory_limit=memory_limit, node_limit=node_limit, depth_limit=depth_limit, loop_limit=loop_limit, build_limit=build_limit)
+        calibration = _calibrated(source, calibration, method, seed, {"threads": threads, "disable": passes, "begun": begun, **asked, **placement}, progress)
     options = build_options(
         source, precision=precision, shapes=shapes, profiles=profiles, calibration=calibration, device=device, threads=threads, timing_cache=timing_cache,
-        workspace=workspace, memory_limit=memory_limit, node_limit=node_limit, depth_limit=depth_limit, loop_limit=loop_limit, time_limit=time_limit, disable=passes, quick=quick, measure=measure, cuda_path=cuda_path, cuda_context=cuda_context, preprocess=preprocess, input_pictures=input_pictures, cache=cache, **placement)  # fmt: skip
+        workspace=workspace, memory_limit=memory_limit, node_limit=node_limit, depth_limit=depth_limit, loop_limit=loop_limit, build_limit=build_limit, time_limit=time_limit, disable=passes, quick=quick, measure=measure, cuda_path=cuda_path, cuda_context=cuda_context, preprocess=preprocess, input_pictures=input_pictures, cache=cache, **placement)  # fmt: skip
+    options["begun"] = begun
     if max_drop is None or data is None:
         return Engine(_temper.build(source, options, progress))
     budget = {"max_drop": float(max_drop), "metric": metric, "raise_to": raise_to, "output": output_name, "method": method}

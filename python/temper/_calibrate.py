@@ -9,7 +9,7 @@ from typing import Any
 
 from . import _temper
 from ._engine import Inputs
-from ._check import names, whole
+from ._check import limits, names, whole
 from ._data import Data, DataSource, data_of
 from ._error import must_exist
 from ._model import Model, model_of
@@ -121,7 +121,7 @@ def _calibrated(
     samples = 0
     preprocess: dict[str, str] = {}
     if isinstance(data, (str, os.PathLike, Data)):
-        reader = _temper.Samples(model, options, data_of(data, None, 0), 0, False, progress)
+        reader = _temper.Samples(model, options, data_of(data, None, 0, options.get("memory_limit")), 0, False, progress)
         preprocess = reader.preprocess()
         data = (found[2] for found in iter(reader.next, None))
     for batch in data:
@@ -141,6 +141,10 @@ def calibrate(
     seed: int = 0,
     threads: int = 0,
     disable: Iterable[str] = (),
+    memory_limit: int | None = None,
+    node_limit: int | None = None,
+    depth_limit: int | None = None,
+    loop_limit: int | None = None,
     progress: Progress = None,
 ) -> Ranges:
     """Runs the model in FP32 on every batch of ``data`` and observes its values. Memory does not grow with the data.
@@ -160,6 +164,8 @@ def calibrate(
         ``"minmax"``, ``"percentile"``, ``"percentile:99.99"``, ``"mse"``.
     seed
         Of the choice of those samples.
+    threads, disable, memory_limit, node_limit, depth_limit, loop_limit
+        As for :func:`build`.
     progress
         Called with a line of text now and then; without it a terminal and a notebook show a bar, with False nothing does.
 
@@ -171,4 +177,6 @@ def calibrate(
     Exception
         What the iterator raises comes back as it is.
     """
-    return _calibrated(model_of(model), data, method, seed, {"threads": whole("threads", threads, 0), "disable": names("disable", disable)}, progress)
+    options = {"threads": whole("threads", threads, 0), "disable": names("disable", disable),
+               **limits(memory_limit=memory_limit, node_limit=node_limit, depth_limit=depth_limit, loop_limit=loop_limit)}  # fmt: skip
+    return _calibrated(model_of(model), data, method, seed, options, progress)

@@ -35,6 +35,15 @@ def number(name: str, value: Any, above: float | None = None) -> float:
     return given
 
 
+def limits(**given: Any) -> dict[str, Any]:
+    """Those of them that are not None, for the native module: ``memory_limit``, ``node_limit``, ``depth_limit``, ``loop_limit``, ``build_limit``."""
+    checked: dict[str, Any] = {}
+    for name, limit in given.items():
+        if limit is not None:
+            checked[name] = number(name, limit, 0) if name == "build_limit" else whole(name, limit, int(name != "memory_limit"))
+    return checked
+
+
 def text(name: str, value: Any) -> str:
     if not isinstance(value, str):
         raise _wrong(name, value, "a string")

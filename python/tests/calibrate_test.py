@@ -5,6 +5,7 @@ import os
 import pathlib
 import subprocess
 import tempfile
+import time
 import unittest
 
 import numpy
@@ -79,6 +80,23 @@ class CalibrateTest(Case):
                 self.assertGreater((mix.run(x)["logits"].argmax(1) == self.labels[-100:]).mean(), 0.9)
             self.assertRefused("unsupported", "int8+fp16", temper.build, DIGITS, precision="int8+fp16", calibration=self.ranges)
             self.assertRefused("usage", "time_limit", temper.build, DIGITS, time_limit=0)
+
+    def test_the_limits_of_a_build_are_those_of_its_calibration_too(self):
+        def slow():
+            yield self.pictures[:4]
+            time.sleep(0.5)
+            yield self.pictures[:4]
+
+        build = {"precision": "int8", "threads": 1}
+        self.assertRefused("check_failed", "the build takes longer than 0.5 s", temper.build, DIGITS, calibration=slow(), build_limit=0.5, **build)
+        self.assertRefused("bad_file", "the limit is 1; node_limit=", temper.build, DIGITS, calibration=slow(), node_limit=1, **build)
+        self.assertRefused("bad_file", "the limit is 1; node_limit=", temper.calibrate, DIGITS, slow(), node_limit=1)
+        self.assertRefused("bad_file", "the limit is 1000 bytes", temper.calibrate, DIGITS, slow(), memory_limit=1000)
+
+    def test_split_takes_limits(self):
+        for limit, message in (({"node_limit": 1}, "the limit is 1; node_limit="), ({"memory_limit": 1000}, "the limit is 1000 bytes")):
+            self.assertRefused("bad_file", message, temper.split, DIGITS, "image", "first.onnx", "rest.onnx", **limit)
+        self.assertRefused("usage", "depth_limit is 0", temper.split, DIGITS, "image", "first.onnx", "rest.onnx", depth_limit=0)
 
     def test_auto_judges_the_methods_on_samples_held_apart(self):
         told = []

@@ -245,6 +245,8 @@ class EngineTest(Case):
         self.assertRefused("bad_file", "the limit is 1; node_limit=", build, DIGITS, node_limit=1)
         self.assertRefused("usage", "depth_limit", build, DIGITS, depth_limit=257)
         self.assertRefused("usage", "loop_limit is 0", build, DIGITS, loop_limit=0)
+        self.assertRefused("check_failed", "the build takes longer than 1e-09 s; build_limit=", build, DIGITS, build_limit=1e-9)
+        self.assertRefused("usage", "build_limit is 0", build, DIGITS, build_limit=0)
         self.assertRefused("usage", "progress is a int", build, DIGITS, progress=7)
         self.assertRefused("bad_file", "not a plan", temper.load, DIGITS)
 

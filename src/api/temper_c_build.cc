@@ -70,6 +70,9 @@ BuildOptions build_options(const temper_build_options* from) {
   }
   if (!(from->time_limit >= 0)) fail(ErrorKind::usage, "time_limit is ", from->time_limit, "; 0 means 120 seconds");
   if (from->time_limit > 0) options.time_limit = from->time_limit;
+  if (!(from->build_limit >= 0))
+    fail(ErrorKind::usage, "build_limit is ", from->build_limit, "; 0 means as long as it takes");
+  if (from->build_limit > 0) options.limits.time = BuildTime(from->build_limit);
   options.shapes = ranges_of(from->shapes, from->shape_count, "shapes");
   if (from->profile_count) expect(from->profiles, "the list of profiles");
   for (size_t i = 0; i < from->profile_count; ++i)

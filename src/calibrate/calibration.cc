@@ -28,6 +28,7 @@ void Calibration::add(int64_t sample) {
 }
 
 void Calibration::add_batch(const Batch& batch) {
+  options_.limits.time.check();
   observer_.observe(batch.inputs, batch.names, settings_.filled);
   hashes_.insert(hashes_.end(), batch.hashes.begin(), batch.hashes.end());
   observed_ += int64_t(batch.names.size());
@@ -56,6 +57,7 @@ bool Calibration::try_methods() {
     }
     trials_ = std::make_unique<MethodTrials>(observer_.seen(), options_.placement, options_);
   }
+  options_.limits.time.check();
   tell(settings_.progress, {"trying the methods", double(tried_), double(judges_.size()), "samples"});
   const size_t count = std::min(judges_.size() - tried_, size_t(settings_.batch));
   const Batch batch = store_->gather(std::span(judges_).subspan(tried_, count));

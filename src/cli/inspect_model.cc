@@ -260,12 +260,11 @@ Json json_of(const std::string& path, const ModelSummary& summary, const Planned
 // With the passes where they are asked for.
 std::string graph_text(const std::string& path, const InspectModelOptions& options, const ModelFlags& flags,
                        const Context& context) {
-  const BuildOptions build = build_options(flags, path, context);
+  const BuildOptions build = begun(build_options(flags, path, context));
   ImportedModel model = ModelSource{path, "", {}}.import(build.limits, build.shapes);
   if (options.passes || !options.dump_folder.empty() || !flags.disabled_passes.empty()) {
     PassOptions passes = build.passes;
     passes.dump_folder = options.dump_folder;
-    passes.memory_limit = build.limits.memory;
     run_passes(model.graph, passes);
   }
   return print(model.graph);

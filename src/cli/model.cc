@@ -112,6 +112,11 @@ void add_device_flags(Command& verb, ModelFlags& flags) {
                   "iterations that a loop may make each time that it runs; the plan keeps it")
       .check(whole_number(1, int64_t(1) << 62))
       .capture_default_str();
+  verb.in(kBuilding)
+      .add_option("--build-limit", flags.build_limit,
+                  "seconds that the whole build may take, which ends in an error then; by default as long as it takes")
+      .type_name("SECONDS")
+      .check(whole_number(1, 86400));
   verb.in(kBuilding).add_option("--disable", flags.disabled_passes,
                                 "passes to skip, separated by commas; 'all' skips every pass");
 }
@@ -142,6 +147,7 @@ int64_t memory_limit_of(const std::string& limit) { return limit.empty() ? -1 : 
 ModelLimits limits_of(const ModelFlags& flags) {
   ModelLimits limits = flags.limits;
   limits.memory = memory_limit_of(flags.memory_limit);
+  if (flags.build_limit) limits.time = BuildTime(double(flags.build_limit));
   return limits;
 }
 
@@ -268,6 +274,7 @@ std::string build_command(const ModelFlags& flags, const std::string& path) {
                                                    {"--depth-limit", flags.limits.depth, usual.depth},
                                                    {"--loop-limit", flags.limits.iterations, usual.iterations}})
     if (limit != default_limit) command += concat(' ', flag, ' ', limit);
+  if (flags.build_limit) command += concat(" --build-limit ", flags.build_limit);
   if (flags.threads) command += concat(" --threads ", flags.threads);
   if (flags.no_measure) command += " --no-measure";
   if (flags.cache) command += concat(" --cache ", flags.cache);

@@ -29,6 +29,7 @@ struct ModelFlags {
   int64_t cache = 0;
   bool quick = false, no_measure = false, input_pictures = false;
   int64_t time_limit = 120;  // seconds
+  int64_t build_limit = 0;   // seconds; 0: none
 };
 
 // Adds every option of building but --qdq.

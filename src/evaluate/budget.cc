@@ -72,6 +72,7 @@ void drop_ranges(BuildOptions& build) {
 }  // namespace
 
 MixedSearch keep_budget(const ModelSource& source, BuildOptions& build, const BudgetOptions& options) {
+  build = begun(std::move(build));  // all of it is one build
   const std::string precision = build.precision;
   const std::optional<PrecisionParts> parts = parts_of(precision);
   if (!parts || !(parts->int8 || parts->half))
@@ -107,6 +108,7 @@ MixedSearch keep_budget(const ModelSource& source, BuildOptions& build, const Bu
 }
 
 BestSearch keep_budget_best(const ModelSource& source, BuildOptions& build, const BudgetOptions& options) {
+  build = begun(std::move(build));
   if (build.precision != kBestPrecision) fail(ErrorKind::usage, "the precision is ", build.precision, ", not best");
   check_precision(build);
   if (!options.raise_to.empty() && options.raise_to != "fp32")

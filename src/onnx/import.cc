@@ -397,6 +397,7 @@ class Importer {
   }
 
   void import_node(const onnx::NodeProto& node) {
+    limits().time.check();
     const std::string domain = domain_of(node);
     if (auto it = functions_.empty() ? functions_.end() : functions_.find(function_key(node)); it != functions_.end())
       return expand(node, *it->second, scope_->opsets);
@@ -716,6 +717,7 @@ static ImportedModel import_model(OnnxModel model, const ImportOptions& options)
     try {
       done = importer.run();
     } catch (const Error& error) {
+      if (error.kind() == ErrorKind::check_failed) throw;  // no other try has any time left
       if (!first) first = error;
       const auto next = importer.next_sides();
       if (!next || tries == kMaxTries) throw Error(*first);
@@ -728,19 +730,27 @@ static ImportedModel import_model(OnnxModel model, const ImportOptions& options)
   return imported;
 }
 
+// An import alone is a build as far as its time is concerned.
+static ImportOptions begun(ImportOptions options) {
+  options.limits.time.begin();
+  return options;
+}
+
 Refusals refusals_of(const OnnxModel& model, const ImportOptions& options) {
   int64_t imported_nodes = 0;
   return Importer(model, options, {}, imported_nodes).refusals();
 }
 
 ImportedModel import_onnx(OnnxModel model, const ImportOptions& options) {
-  return import_model(std::move(model), options);
+  return import_model(std::move(model), begun(options));
 }
-ImportedModel import_onnx(const std::string& path, const ImportOptions& options) {
+ImportedModel import_onnx(const std::string& path, const ImportOptions& asked) {
+  const ImportOptions options = begun(asked);
   OnnxModel model = read_onnx(path, options.limits);
   return with_context([&] { return path; }, [&] { return import_model(std::move(model), options); });
 }
-ImportedModel import_onnx_bytes(std::string_view bytes, const std::string& folder, const ImportOptions& options) {
+ImportedModel import_onnx_bytes(std::string_view bytes, const std::string& folder, const ImportOptions& asked) {
+  const ImportOptions options = begun(asked);
   return import_model(parse_onnx(bytes, folder, options.limits), options);
 }
 

@@ -174,6 +174,8 @@ void check_limits(const ModelLimits& limits) {
     if (limit < 1) fail(ErrorKind::usage, flag, " is ", limit, "; it is the most ", what, ", 1 or more");
   if (limits.depth > kMostDepth)
     fail(ErrorKind::usage, "--depth-limit is ", limits.depth, "; the most that it may be is ", kMostDepth);
+  if (!(limits.time.seconds() > 0))
+    fail(ErrorKind::usage, "--build-limit is ", limits.time.seconds(), "; it is seconds, above 0");
 }
 
 void refuse_depth(int64_t most) {

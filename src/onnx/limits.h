@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "base/build_time.h"
 #include "graph/ops/loop.h"
 
 namespace onnx {
@@ -19,10 +20,11 @@ struct ModelLimits {
   int64_t nodes = 1'000'000;  // with each function in the place of its calls, and bodies of loops taken in turn
   int64_t depth = 32;         // of functions and subgraphs inside one another
   int64_t iterations = ops::kMostIterations;  // of a loop, each time that it runs
+  BuildTime time;                             // of the whole build, or of an import alone
 };
 // What `depth` may be at most: what is nested is followed by functions that call themselves.
 constexpr int64_t kMostDepth = 256;
-// Throws Error{usage} where a limit but that of memory is below 1, or that of the depth is above kMostDepth.
+// Throws Error{usage} where a count is below 1, that of the depth is above kMostDepth, or the time is not above 0.
 void check_limits(const ModelLimits& limits);
 
 // Bytes of protobuf's objects for the serialized ModelProto, at least. A few nanoseconds a field, and no memory. Stops

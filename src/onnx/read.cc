@@ -216,6 +216,7 @@ OnnxModel parse(std::string_view bytes, const std::string& folder, const ModelLi
   stream.SetRecursionLimit(message_depth(limits.depth));
   if (!model.proto->ParseFromCodedStream(&stream) || !stream.ConsumedEntireMessage())
     fail(ErrorKind::bad_file, "this is not an ONNX model (protobuf cannot read it)");
+  limits.time.check();
   onnx::ModelProto& proto = *model.proto;
   if (!proto.has_graph() || proto.ir_version() <= 0)
     fail(ErrorKind::bad_file, "this is not an ONNX model: it has no graph or no ir_version");
@@ -266,6 +267,7 @@ OnnxModel parse(std::string_view bytes, const std::string& folder, const ModelLi
            ". Write that op as ops that ONNX defines, or give it a function body in the model");
     fail(ErrorKind::bad_file, "ONNX's checker refuses the model: ", why);
   }
+  limits.time.check();
   return model;
 }
 

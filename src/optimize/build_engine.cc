@@ -127,6 +127,7 @@ class TunerTimes final : public TimeSource {
   TunerTimes(Tuner& tuner, const BuildOptions& options, SearchLimit& limit, const Device& device, bool on_gpu)
       : tuner_(tuner), options_(options), limit_(limit), device_(device), on_gpu_(on_gpu) {}
   CandidateTime time(const Problem& problem, const Tactic& tactic, const Config& config, int chains) override {
+    options_.limits.time.check();
     if (!options_.measure) return {};
     if (limit_.is_over() && !must_fit(problem)) {
       if (const auto known = tuner_.known(problem, tactic, config, chains)) return *known;
@@ -141,10 +142,17 @@ class TunerTimes final : public TimeSource {
     return tuner_.fault(problem, tactic, config);
   }
   std::vector<double> refine(const Problem& problem, const std::vector<CandidateRef>& contenders, int chains) override {
+    options_.limits.time.check();
     return options_.measure && !is_over() ? tuner_.refine(problem, contenders, chains) : std::vector<double>();
   }
-  bool is_over() override { return limit_.is_over(); }
-  void at_node(int64_t node, int64_t nodes) override { node_ = node, nodes_ = nodes; }
+  bool is_over() override {
+    options_.limits.time.check();
+    return limit_.is_over();
+  }
+  void at_node(int64_t node, int64_t nodes) override {
+    options_.limits.time.check();
+    node_ = node, nodes_ = nodes;
+  }
   int64_t node() const { return node_; }
   int64_t nodes() const { return nodes_; }
 
@@ -316,6 +324,7 @@ PlanFile plan_shapes(Graph graph, EngineInfo info, const BuildOptions& options, 
   }
   for (size_t k = 0; k < order.size(); ++k) {
     const size_t i = order[k];
+    options.limits.time.check();
     limit.start();
     if (compiling) compiling->begin_shape(k);
     shape_prefix = shapes.size() > 1 ? concat("shape ", shapes[i][0], ": ") : "";
@@ -359,6 +368,7 @@ PlanFile plan_shapes(Graph graph, EngineInfo info, const BuildOptions& options, 
     file.plans.push_back(std::make_shared<const Plan>(std::move(plan)));
     done(concat("planned ", shapes[i]));
   }
+  options.limits.time.check();
   tuner.finish();
   if (options.measure && !backend.queue) warn_of_load(tuner, file.plans);
   file.timings = cache.times();
@@ -478,7 +488,7 @@ PlanFile plan_best(Graph graph, EngineInfo info, const BuildOptions& asked, Timi
 
 PlanFile plan_model(Graph graph, EngineInfo info, const BuildOptions& asked) {
   check_precision(asked);
-  BuildOptions options = asked;
+  BuildOptions options = begun(asked);
   if (!options.input_pictures.empty()) graph = take_pictures(graph, info, options);
   if (options.cache) graph = take_caches(graph, info, options);
   TimingCache cache = options.timings ? options.timings->now() : TimingCache(options.timing_cache);
@@ -488,7 +498,15 @@ PlanFile plan_model(Graph graph, EngineInfo info, const BuildOptions& asked) {
 
 }  // namespace
 
-std::shared_ptr<Engine> build_engine(const std::string& onnx_path, const BuildOptions& options) {
+BuildOptions begun(BuildOptions options) {
+  options.limits.time.begin();
+  options.passes.memory_limit = options.limits.memory;
+  options.passes.time = options.limits.time;
+  return options;
+}
+
+std::shared_ptr<Engine> build_engine(const std::string& onnx_path, const BuildOptions& asked) {
+  const BuildOptions options = begun(asked);
   std::string tactics;  // any of which may be chosen
   for (const Tactic* tactic : find_backend(options.device).tactics()) tactics += concat('"', tactic->name, '"');
   preload(options.device, tactics, options.device_settings);
@@ -507,7 +525,8 @@ std::shared_ptr<Engine> build_engine(Graph graph, EngineInfo info, const BuildOp
   return std::make_shared<Engine>(plan_model(std::move(graph), std::move(info), options), options.device_settings);
 }
 
-Graph optimised_graph(Graph graph, EngineInfo& info, const BuildOptions& options) {
+Graph optimised_graph(Graph graph, EngineInfo& info, const BuildOptions& asked) {
+  const BuildOptions options = begun(asked);
   if (!options.profiles.empty() && !options.shapes.empty())
     fail(ErrorKind::usage, "shapes and profiles are given: give one of them");
   for (const auto& [input, words] : options.preprocess) {
@@ -532,9 +551,7 @@ Graph optimised_graph(Graph graph, EngineInfo& info, const BuildOptions& options
   std::erase_if(bindings, [&](const auto& binding) { return upper.at(binding.first) != binding.second; });
   if (!bindings.empty()) graph = specialize(graph, bindings);
   tell_words(options.progress, "optimising the graph");
-  PassOptions passes = options.passes;
-  passes.memory_limit = options.limits.memory;
-  run_passes(graph, passes);
+  run_passes(graph, options.passes);
   return graph;
 }
 

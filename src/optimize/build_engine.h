@@ -70,6 +70,10 @@ struct BuildOptions {
   bool is_calibrated() const { return ranges || !calibration.empty(); }
 };
 
+// The same, with passes within its limits, and with a time that runs, which goes on where it did already. What below
+// takes options begins so by itself.
+BuildOptions begun(BuildOptions options);
+
 // The ranges that a build is given, if any; errors begin with the file.
 std::shared_ptr<const Ranges> ranges_of(const BuildOptions& options);
 

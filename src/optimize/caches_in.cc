@@ -22,9 +22,7 @@ Graph take_caches(const Graph& graph, EngineInfo& info, BuildOptions& options) {
     fail(ErrorKind::unsupported, "--precision ", options.precision,
          " together with --cache: ranges are of a model without caches");
   CacheOptions cache{options.cache, parts->half.value_or(DType::f32), {}};
-  PassOptions passes = options.passes;
-  passes.memory_limit = options.limits.memory;
-  Graph made = keep_caches(graph, cache, passes.dumped_into("caches"));
+  Graph made = keep_caches(graph, cache, options.passes.dumped_into("caches"));
 
   ShapeRange tokens{{1, 1}, {1, 1}, {1, std::min<int64_t>(512, options.cache)}};
   std::set<int64_t> sizes{1};

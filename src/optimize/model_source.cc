@@ -37,8 +37,9 @@ EngineInfo engine_info_of(const ImportedModel& model, const std::string& path) {
   return info;
 }
 
-std::shared_ptr<Engine> build_engine(const ModelSource& source, const BuildOptions& options) {
-  if (source.bytes.empty() && !source.graph) return build_engine(source.path, options);
+std::shared_ptr<Engine> build_engine(const ModelSource& source, const BuildOptions& asked) {
+  if (source.bytes.empty() && !source.graph) return build_engine(source.path, asked);
+  const BuildOptions options = begun(asked);
   ImportedModel imported = source.import(options.limits, options.shapes);
   EngineInfo info = engine_info_of(imported, source.path);
   return build_engine(std::move(imported.graph), std::move(info), options);

@@ -77,12 +77,13 @@ bool give_known_sizes(Graph& graph, const Node& node) {
   return true;
 }
 
-bool fold_once(Graph& graph, int64_t& left) {
+bool fold_once(Graph& graph, int64_t& left, const BuildTime& time) {
   bool changed = false;
   const int32_t count = graph.node_count();
   for (int32_t n = 0; n < count; ++n) {
     const Node node = graph.node({n});
     if (may_fold(graph, node, left)) {
+      time.check();
       std::vector<Tensor> inputs;
       for (ValueId input : node.inputs) inputs.push_back(input.valid() ? *graph.constant(input) : Tensor());
       std::vector<Tensor> results = run_node(node.op, inputs, node.name);
@@ -124,7 +125,7 @@ bool fold_constants(Graph& graph, const PassOptions& options) {
       if (const Tensor* constant = graph.constant({i}))
         left = checked_add(left, checked_mul<int64_t>(16, constant->bytes()));
   }
-  while (fold_once(graph, left)) {
+  while (fold_once(graph, left, options.time)) {
     changed = true;
     graph.compact();
     if (!types_are_stale(graph)) break;

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/build_time.h"
 #include "graph/graph.h"
 
 namespace temper {
@@ -19,6 +20,7 @@ struct PassOptions {
   bool verify = true;       // check the graph's invariants after each pass
   // Bytes that folded constants may take; -1: 16 times those that the graph has, and 224 MiB.
   int64_t memory_limit = -1;
+  BuildTime time;  // of the build that they are part of
 
   // The same, with a folder of that name inside of dump_folder, if there is one.
   PassOptions dumped_into(std::string_view folder) const;

@@ -73,6 +73,7 @@ std::vector<PassTiming> run_passes(Graph& graph, const PassOptions& options, con
       if (changed && options.verify) verify(graph);
     };
     const std::string context = concat("pass ", pass.name);
+    with_context([&] { return context; }, [&] { options.time.check(); });
     try {
       with_context([&] { return context; }, run);
     } catch (const std::logic_error& error) {

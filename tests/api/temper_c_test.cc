@@ -559,6 +559,11 @@ TEST_F(CApi, EveryKindOfErrorGivesItsStatusAndMessage) {
   build.loop_limit = -1;
   refused(temper_engine_build(kModel.c_str(), &build, &engine), TEMPER_USAGE, {"loop_limit is -1"});
   build.loop_limit = 0;
+  build.build_limit = 1e-9;
+  refused(temper_engine_build(kModel.c_str(), &build, &engine), TEMPER_CHECK_FAILED, {"longer than 1e-09 s"});
+  build.build_limit = -1;
+  refused(temper_engine_build(kModel.c_str(), &build, &engine), TEMPER_USAGE, {"build_limit is -1"});
+  build.build_limit = 0;
   build.precision = "fp16";
   refused(temper_engine_build(kModel.c_str(), &build, &engine), TEMPER_UNSUPPORTED, {"fp16", "fp32"});
   build = options();

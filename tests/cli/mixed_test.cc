@@ -96,6 +96,7 @@ TEST(MixedInt8, WhatTheCpuDoesNotComputeIsRefusedAsItIsWithoutInt8) {
   refused("--precision int8 --calibration r.json --keep-fp16 conv1", "--keep-fp16 belongs to --precision int8+fp16");
   refused("--precision int8+bf16 --data good.npz --max-drop 1% --raise-to fp16", "--raise-to fp16 does not go with");
   EXPECT_EQ(temper(folder, "build m.onnx -o no.plan --time-limit 0").code, 2);
+  EXPECT_EQ(temper(folder, "build m.onnx -o no.plan --build-limit 0").code, 2);
 }
 
 TEST(MixedInt8, LayersAreInInt8Or16BitsAndTheAnswersStay) {

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// --build-limit: a build ends wherever its time is over, and names the limit.
+#include "base/build_time.h"
+
+#include "../data/helpers.h"
+#include "../paths.h"
+#include "optimize/model_source.h"
+
+namespace temper {
+namespace {
+
+const std::string kOver = "the build takes longer than 7 s; --build-limit SECONDS sets another limit";
+std::string digits() { return concat(paths::source_folder(), "/models/digits_cnn.onnx"); }
+
+BuildOptions options_of(std::function<double()> now_s) {
+  BuildOptions options;
+  options.threads = 1;
+  options.limits.time = BuildTime(7, std::move(now_s));
+  return options;
+}
+
+TEST(BuildTime, RunsFromItsBeginningOnAndABuildWithinAnotherSharesIt) {
+  double now = 100;
+  BuildTime time(7, [&] { return now; });
+  now = 1000;
+  EXPECT_NO_THROW(time.check());  // it has not begun
+  time.begin();
+  now = 1006;
+  time.begin();
+  EXPECT_NO_THROW(time.check());
+  now = 1007;
+  EXPECT_EQ(error_of(ErrorKind::check_failed, [&] { time.check(); }), kOver);
+  BuildTime none;
+  none.begin();
+  EXPECT_NO_THROW(none.check());
+}
+
+TEST(BuildTime, ABuildEndsInAnErrorAtEachPlaceThatAsksForTheTime) {
+  const std::set<std::string> wanted{"node '",
+                                     "pass fold_constants: ", "pass nest_concats: ", "pass fuse_neighbours: "};
+  std::set<std::string> places;
+  int asked = 0, most = 0;
+  for (bool done = false; !done; ++most) {
+    asked = 0;
+    BuildOptions options = options_of([&] { return asked++ > most ? 1e9 : 0.0; });
+    options.measure = false;
+    try {
+      build_engine(digits(), options);
+      done = true;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::check_failed);
+      const std::string text = error.what();
+      EXPECT_CONTAINS(text, kOver);
+      for (const std::string& place : wanted)
+        if (text.find(place) != text.npos) places.insert(place);
+    }
+  }
+  EXPECT_EQ(places, wanted);
+  EXPECT_GT(most, 60);  // nodes, passes, planning steps
+}
+
+TEST(BuildTime, NoCandidateIsMeasuredOnceTheTimeIsOver) {
+  bool over = false;
+  int measured = 0;
+  BuildOptions options = options_of([&] { return over ? 8.0 : 0.0; });
+  options.progress = [&](const ProgressStep& step) {
+    if (step.what.find("measuring candidates") == std::string::npos) return;
+    over = true;
+    ++measured;
+  };
+  EXPECT_CONTAINS(error_of(ErrorKind::check_failed, [&] { build_engine(digits(), options); }), kOver);
+  EXPECT_EQ(measured, 1);
+}
+
+TEST(BuildTime, ALimitThatIsNoTimeIsRefused) {
+  for (const double seconds : {0.0, -1.0}) {
+    BuildOptions options;
+    options.limits.time = BuildTime(seconds);
+    EXPECT_CONTAINS(error_of(ErrorKind::usage, [&] { build_engine(digits(), options); }), "it is seconds, above 0");
+  }
+}
+
+TEST(BuildTime, AModelThatIsGivenAsBytesOrAGraphHasTheSameLimit) {
+  for (const ModelSource& source : {ModelSource{"<bytes>", read_file(digits()), {}},
+                                    ModelSource{"<graph>", "", ModelSource{digits(), "", {}}.import().graph}}) {
+    int asked = 0;
+    BuildOptions options = options_of([&] { return 8.0 * asked++; });
+    EXPECT_CONTAINS(error_of(ErrorKind::check_failed, [&] { build_engine(source, options); }), kOver);
+  }
+}
+
+}  // namespace
+}  // namespace temper
