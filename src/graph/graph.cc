@@ -154,19 +154,38 @@ std::vector<ValueId> Graph::add_folded(Op op, std::vector<ValueId> inputs, std::
   return outputs;
 }
 
+namespace {
+
+// The place of `wanted` from `at` on, or the end. A node may have very many inputs, so blocks of them are compared at
+// once.
+size_t find_input(const std::vector<ValueId>& inputs, ValueId wanted, size_t at) {
+  constexpr size_t kBlock = 64;
+  for (; at + kBlock <= inputs.size(); at += kBlock) {
+    int32_t found = 0;
+    for (size_t i = 0; i < kBlock; ++i) found |= inputs[at + i].index == wanted.index;
+    if (found) break;
+  }
+  while (at < inputs.size() && inputs[at] != wanted) ++at;
+  return at;
+}
+
+}  // namespace
+
 void Graph::replace(ValueId old_value, ValueId new_value) {
   if (old_value == new_value) return;
   Value &from = values_.at(size_t(old_value.index)), &to = values_.at(size_t(new_value.index));
   if (from.type != to.type)
     throw std::logic_error(concat("replace: '", from.name, "' ", from.type, " by '", to.name, "' ", to.type));
+  // A node that computes the new value from the old one keeps its input.
+  auto left = from.users.size() - size_t(std::count(from.users.begin(), from.users.end(), to.producer));
   for (NodeId user : from.users) {
-    // A node that computes the new value from the old one keeps its input.
+    if (left == 0) break;  // the first entry of a node stands for all its uses
     if (user == to.producer) continue;
-    for (ValueId& input : nodes_[size_t(user.index)].inputs)
-      if (input == old_value) {
-        input = new_value;
-        to.users.push_back(user);
-      }
+    std::vector<ValueId>& inputs = nodes_[size_t(user.index)].inputs;
+    for (size_t at = 0; left > 0 && (at = find_input(inputs, old_value, at)) < inputs.size(); --left) {
+      inputs[at] = new_value;
+      to.users.push_back(user);
+    }
   }
   std::erase_if(from.users, [&](NodeId user) { return user != to.producer; });
   if (from.output_uses > 0)

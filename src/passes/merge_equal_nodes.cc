@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "base/hash.h"
+#include "graph/ops/concat.h"
 #include "passes/pass.h"
 
 namespace temper {
@@ -46,23 +47,40 @@ bool merge_constants(Graph& graph) {
 
 bool merge_equal_nodes(Graph& graph, const PassOptions&) {
   bool changed = merge_constants(graph);
+  std::vector<ValueId> merged;  // by value: itself, or the equal one that stays
+  for (int32_t v = 0; v < graph.value_count(); ++v) merged.push_back({v});
+  const auto of = [&](ValueId id) { return id.valid() ? merged[size_t(id.index)] : id; };
   std::unordered_map<std::string, NodeId> seen;
-  for (int32_t n = 0; n < graph.node_count(); ++n) {
+  std::vector<ValueId> gone;
+  const int32_t count = graph.node_count();
+  for (int32_t n = 0; n < count; ++n) {
     const Node& node = graph.node({n});
     std::string key(name_of(node.op));
-    for (ValueId input : node.inputs) key += concat(' ', input.index);
+    for (ValueId input : node.inputs) key += concat(' ', of(input).index);
     key += concat('(', node.outputs.size(), ") ", fields_text(node.op));
     const auto [it, fresh] = seen.emplace(std::move(key), NodeId{n});
     if (fresh) continue;
-    const std::vector<ValueId> outputs = node.outputs, same = graph.node(it->second).outputs;
+    const std::vector<ValueId>&outputs = node.outputs, &same = graph.node(it->second).outputs;
     // Sizes that depend on data carry the name of the node that finds them.
     bool types_agree = true;
     for (size_t i = 0; i < outputs.size(); ++i) types_agree &= graph.type(outputs[i]) == graph.type(same[i]);
     if (!types_agree) continue;
-    for (size_t i = 0; i < outputs.size(); ++i) graph.replace(outputs[i], same[i]);
-    changed = true;
+    for (size_t i = 0; i < outputs.size(); ++i) merged[size_t(outputs[i].index)] = same[i];
+    gone.insert(gone.end(), outputs.begin(), outputs.end());
   }
-  return changed;
+  if (gone.empty()) return changed;
+  // Each replacement looks for its value among all inputs of its users, so many inputs of one node are exchanged at
+  // once.
+  constexpr size_t kMany = 64;
+  for (int32_t n = 0; n < count; ++n) {
+    const Node& node = graph.node({n});
+    if (node.inputs.size() < kMany || !node.op.is<ops::Concat>() || of(node.outputs[0]) != node.outputs[0]) continue;
+    std::vector<ValueId> inputs = node.inputs;
+    for (ValueId& input : inputs) input = of(input);
+    if (inputs != node.inputs) graph.rewrite(node.outputs[0], Op(node.op), std::move(inputs), std::string(node.name));
+  }
+  for (ValueId id : gone) graph.replace(id, of(id));
+  return true;
 }
 
 }  // namespace temper
