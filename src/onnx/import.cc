@@ -95,7 +95,10 @@ class Importer {
     import_nodes(proto.graph().node());
     if (proto.graph().output_size() == 0) fail(ErrorKind::bad_file, "the model has no outputs");
     if (!collected_) {
-      for (const auto& output : proto.graph().output()) add_output(output.name(), lookup(output.name()));
+      for (const auto& output : proto.graph().output()) {
+        add_output(output.name(), lookup(output.name()));
+        note_labels(output);
+      }
       if (graph().outputs().empty())
         fail(ErrorKind::unsupported, "all outputs of the model are sequences without elements");
     }
@@ -270,7 +273,9 @@ class Importer {
             return;
           }
           if (!type->has_sequence_type() || !type->sequence_type().elem_type().has_tensor_type())
-            fail(ErrorKind::unsupported, "only tensors and sequences of tensors are supported, no maps");
+            fail(ErrorKind::unsupported,
+                 "only tensors and sequences of tensors are supported, no maps: make vectors of dictionaries in the "
+                 "program, and export what follows");
           OnnxSequence sequence;
           for (;;) {
             const std::string element = concat(info.name(), '[', sequence.elements.size(), ']');
@@ -347,6 +352,25 @@ class Importer {
            "' is a sequence, and only a run knows of how many elements; concatenate them (ConcatFromSequence)");
     for (size_t i = 0; i < value.sequence->elements.size(); ++i)
       graph().add_output(concat(name, '[', i, ']'), value.sequence->elements[i]);
+  }
+
+  // A plan has no maps: an output of ZipMap is the tensor of its scores.
+  void note_labels(const onnx::ValueInfoProto& output) {
+    constexpr int kShown = 100;
+    for (const auto& node : model_.proto->graph().node()) {
+      if (node.op_type() != "ZipMap" || node.output_size() != 1 || node.output(0) != output.name()) continue;
+      std::string labels;
+      int count = 0;
+      const auto add = [&](const auto& label) {
+        if (++count <= kShown) labels += concat(count > 1 ? ", " : "", label);
+      };
+      for (const auto& attribute : node.attribute()) {
+        for (const int64_t label : attribute.ints()) add(label);
+        for (const std::string& label : attribute.strings()) add(label);
+      }
+      result_.notes.push_back(concat("the output '", output.name(), "' has a column for each label instead of maps: ",
+                                     labels, count > kShown ? concat(" and ", count - kShown, " more") : ""));
+    }
   }
 
   template <class Nodes>

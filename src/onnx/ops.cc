@@ -239,6 +239,9 @@ namespace temper {
 #define TEMPER_ML_LIST(X)   \
   X(ArrayFeatureExtractor)  \
   X(Binarizer)              \
+  X(CastMap)                \
+  X(CategoryMapper)         \
+  X(DictVectorizer)         \
   X(FeatureVectorizer)      \
   X(Imputer)                \
   X(LabelEncoder)           \
@@ -251,7 +254,8 @@ namespace temper {
   X(Scaler)                 \
   X(TreeEnsemble)           \
   X(TreeEnsembleClassifier) \
-  X(TreeEnsembleRegressor)
+  X(TreeEnsembleRegressor)  \
+  X(ZipMap)
 
 // Ops of the domain ai.onnx.preview.training.
 #define TEMPER_TRAINING_LIST(X) \

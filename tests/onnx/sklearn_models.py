@@ -77,7 +77,9 @@ def temper(path, x, folder):
 
 def convert(model, x, folder):
     kind = Int64TensorType if x.dtype == np.int64 else DoubleTensorType if x.dtype == np.float64 else FloatTensorType
-    options = {id(model): {"zipmap": False}} if hasattr(model, "predict_proba") or hasattr(model, "classes_") else None
+    # Pipelines are written as skl2onnx does by default, with a ZipMap at the end.
+    classifies = hasattr(model, "predict_proba") or hasattr(model, "classes_")
+    options = {id(model): {"zipmap": False}} if classifies and not isinstance(model, pipeline.Pipeline) else None
     proto = skl2onnx.convert_sklearn(model, initial_types=[("x", kind([None, x.shape[1]]))], options=options, target_opset={"": 17, "ai.onnx.ml": 3})
     path = folder / "model.onnx"
     path.write_bytes(proto.SerializeToString())

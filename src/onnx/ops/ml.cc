@@ -59,7 +59,8 @@ std::vector<double> floats_or_tensor(OnnxNode& node, const std::string& name) {
 }
 
 Tensor class_labels(OnnxNode& node, const char* ints) {
-  if (!node.strings_attribute("classlabels_strings", {}).empty()) node.unsupported("class labels that are strings");
+  if (!node.strings_attribute("classlabels_strings", {}).empty())
+    node.unsupported("class labels that are strings (train on their numbers, and look the names up in the program)");
   const auto labels = node.ints_attribute(ints, {});
   if (labels.empty()) node.bad("there are no class labels");
   return Tensor::of<int64_t>({int64_t(labels.size())}, labels);
@@ -170,6 +171,25 @@ void import_LabelEncoder(OnnxNode& node) {
   })"),
                                {node.input(0), node.constant(keys), node.constant(values), node.ints(order),
                                 node.constant(standard)})[0]);
+}
+
+// Each of these has strings or a map on one side.
+void import_CategoryMapper(OnnxNode& node) {
+  node.unsupported("categories that are strings (encode them as numbers in the program)");
+}
+void import_DictVectorizer(OnnxNode& node) { node.unsupported("a map (make vectors of dictionaries in the program)"); }
+void import_CastMap(OnnxNode& node) { node.unsupported("a map (make vectors of dictionaries in the program)"); }
+
+// Of each sample a map from labels to its scores: here the scores, whose columns are the labels in their order. An
+// output that is stated to be maps gets a note that names them (onnx/import.cc).
+void import_ZipMap(OnnxNode& node) {
+  const TensorType x = node.type(0);
+  const size_t labels =
+      node.ints_attribute("classlabels_int64s", {}).size() + node.strings_attribute("classlabels_strings", {}).size();
+  if (x.dtype != DType::f32 || (x.rank() != 1 && x.rank() != 2)) node.bad("scores of type ", x);
+  if (labels == 0 || (x.shape.back().is_constant() && x.shape.back() != Dim(int64_t(labels))))
+    node.bad(labels, " labels for scores of type ", x);
+  node.set_output(0, node.input(0));
 }
 
 void import_LinearRegressor(OnnxNode& node) {
