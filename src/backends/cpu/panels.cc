@@ -26,6 +26,10 @@ struct Tile {
   int64_t start_row;  // 0: the same for all rows, a bias
   float* y;
   int64_t y_row;
+  // Weights that come next, which memory takes its time to give: each step of k asks for the line `ahead_step` floats
+  // further, so that all rows of a panel together have asked for the next one. Null: nothing is asked for.
+  const float* ahead = nullptr;
+  int64_t ahead_step = 0;
 };
 
 // y = start + a * weights, for m rows and v vectors of w columns.
@@ -38,7 +42,9 @@ inline void multiply(const Tile& tile) {
 #pragma GCC unroll 4
     for (int c = 0; c < v; ++c) load(tile.start + r * tile.start_row + c * w, sum[r * v + c]);
   const float *a = tile.a, *weights = tile.weights;
-  for (int64_t k = 0; k < tile.depth; ++k, weights += tile.step) {
+  const float* ahead = tile.ahead ? tile.ahead : tile.weights;
+  for (int64_t k = 0; k < tile.depth; ++k, weights += tile.step, ahead += tile.ahead_step) {
+    __builtin_prefetch(ahead, 0, 2);
     Vector column[v];
 #pragma GCC unroll 4
     for (int c = 0; c < v; ++c) load(weights + c * w, column[c]);
@@ -93,6 +99,7 @@ inline void multiply_by(const Tile& tile, int64_t rows, int64_t columns) {
   Tile part = tile;
   for (int64_t row = 0; row < rows; row += kMost<w>) {
     const int64_t count = std::min(kMost<w>, rows - row);
+    part.ahead = tile.ahead ? tile.ahead + row / kMost<w> * tile.depth * tile.ahead_step : nullptr;
     for (int64_t c = 0; c < columns; c += vectors) {
       part.a = tile.a + row * tile.a_row;
       part.weights = tile.weights + c;
@@ -136,6 +143,10 @@ void multiply_panels(const Panels& panels, const PanelRows& r, int64_t first, in
         tile.start = zeros, tile.start_row = 0;
         if (r.bias && inside == columns) tile.start = r.bias + column;
         else if (r.bias) std::copy_n(r.bias + column, inside, start), tile.start = start;
+      }
+      if (panel + 1 < last) {
+        tile.ahead = r.weights + panels.place(k, column + kPanel);
+        tile.ahead_step = std::min<int64_t>(16, ceil_div(panels.width(panel + 1), ceil_div(r.rows, kPanelRows)));
       }
       if (inside == columns) {
         multiply_panel(tile, r.rows, columns);
