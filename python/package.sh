@@ -33,8 +33,9 @@ copy_static_licences "$main/licences" libcrypto.a libprotobuf.a
 cp /usr/share/doc/libtomlplusplus-dev/copyright "$main/licences/libtomlplusplus-dev"  # headers alone, compiled in
 here=$(dirname "$(readlink -f "$0")")/..
 mkdir "$main/python"
-# What temper export and versus hand over to; what stands in for TensorRT in Python needs the Python package's native module.
-tar -C "$here/python" --exclude=__pycache__ --exclude=temper/tensorrt -c temper | tar -C "$main/python" -x
+# What temper export and versus hand over to. What stands in for TensorRT, what Ray, PyTorch and Polygraphy call and metrics for evaluate
+# need the Python package's native module, which is not here.
+tar -C "$here/python" --exclude=__pycache__ --exclude=temper/{tensorrt,ray,pytorch.py,polygraphy.py,metrics.py} -c temper | tar -C "$main/python" -x
 cp "$here/LICENSE" "$here/THIRD_PARTY.md" "$here/README.md" "$main/"
 
 # Each must find every library in these folders, laid over one another, and the program run.
