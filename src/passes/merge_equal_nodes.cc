@@ -48,6 +48,7 @@ bool merge_constants(Graph& graph) {
 bool merge_equal_nodes(Graph& graph, const PassOptions&) {
   bool changed = merge_constants(graph);
   std::vector<ValueId> merged;  // by value: itself, or the equal one that stays
+  merged.reserve(size_t(graph.value_count()));
   for (int32_t v = 0; v < graph.value_count(); ++v) merged.push_back({v});
   const auto of = [&](ValueId id) { return id.valid() ? merged[size_t(id.index)] : id; };
   std::unordered_map<std::string, NodeId> seen;

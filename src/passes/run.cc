@@ -72,13 +72,13 @@ std::vector<PassTiming> run_passes(Graph& graph, const PassOptions& options, con
       if (changed) graph.compact();
       if (changed && options.verify) verify(graph);
     };
-    const std::string context = concat("pass ", pass.name);
-    with_context([&] { return context; }, [&] { options.time.check(); });
+    const auto context = [&] { return concat("pass ", pass.name); };
+    with_context(context, [&] { options.time.check(); });
     try {
-      with_context([&] { return context; }, run);
+      with_context(context, run);
     } catch (const std::logic_error& error) {
       dump.save(i, ".before.txt", before);
-      throw std::logic_error(concat(context, ": ", error.what()));
+      throw std::logic_error(concat(context(), ": ", error.what()));
     } catch (...) {
       dump.save(i, ".before.txt", before);
       throw;
