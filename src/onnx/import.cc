@@ -95,9 +95,10 @@ class Importer {
     import_nodes(proto.graph().node());
     if (proto.graph().output_size() == 0) fail(ErrorKind::bad_file, "the model has no outputs");
     if (!collected_) {
+      const auto zip_maps = zip_maps_by_output();
       for (const auto& output : proto.graph().output()) {
         add_output(output.name(), lookup(output.name()));
-        note_labels(output);
+        if (const auto it = zip_maps.find(output.name()); it != zip_maps.end()) note_labels(*it->second);
       }
       if (graph().outputs().empty())
         fail(ErrorKind::unsupported, "all outputs of the model are sequences without elements");
@@ -354,23 +355,26 @@ class Importer {
       graph().add_output(concat(name, '[', i, ']'), value.sequence->elements[i]);
   }
 
+  std::unordered_map<std::string_view, const onnx::NodeProto*> zip_maps_by_output() const {
+    std::unordered_map<std::string_view, const onnx::NodeProto*> found;
+    for (const auto& node : model_.proto->graph().node())
+      if (node.op_type() == "ZipMap" && node.output_size() == 1) found.emplace(node.output(0), &node);
+    return found;
+  }
   // A plan has no maps: an output of ZipMap is the tensor of its scores.
-  void note_labels(const onnx::ValueInfoProto& output) {
+  void note_labels(const onnx::NodeProto& zip_map) {
     constexpr int kShown = 100;
-    for (const auto& node : model_.proto->graph().node()) {
-      if (node.op_type() != "ZipMap" || node.output_size() != 1 || node.output(0) != output.name()) continue;
-      std::string labels;
-      int count = 0;
-      const auto add = [&](const auto& label) {
-        if (++count <= kShown) labels += concat(count > 1 ? ", " : "", label);
-      };
-      for (const auto& attribute : node.attribute()) {
-        for (const int64_t label : attribute.ints()) add(label);
-        for (const std::string& label : attribute.strings()) add(label);
-      }
-      result_.notes.push_back(concat("the output '", output.name(), "' has a column for each label instead of maps: ",
-                                     labels, count > kShown ? concat(" and ", count - kShown, " more") : ""));
+    std::string labels;
+    int count = 0;
+    const auto add = [&](const auto& label) {
+      if (++count <= kShown) labels += concat(count > 1 ? ", " : "", label);
+    };
+    for (const auto& attribute : zip_map.attribute()) {
+      for (const int64_t label : attribute.ints()) add(label);
+      for (const std::string& label : attribute.strings()) add(label);
     }
+    result_.notes.push_back(concat("the output '", zip_map.output(0), "' has a column for each label instead of maps: ",
+                                   labels, count > kShown ? concat(" and ", count - kShown, " more") : ""));
   }
 
   template <class Nodes>
