@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backends/backend.h"
+#include "backends/timing_text.h"
 #include "base/parse.h"
 
 namespace temper {
@@ -61,8 +62,23 @@ const Tactic* find_tactic(std::string_view name) {
   return nullptr;
 }
 
-std::string timing_group(std::string_view fingerprint, const Problem& problem, int chains) {
+std::string exact_group(std::string_view fingerprint, const Problem& problem, int chains) {
   return concat(fingerprint, " | ", problem.text(), " chains=", chains);
+}
+
+std::string timing_group(std::string_view fingerprint, const Problem& problem, int chains) {
+  return without_numbers(exact_group(fingerprint, problem, chains));
+}
+
+std::string without_numbers(std::string_view text) {
+  constexpr std::string_view kConstant = "=constant.";
+  std::string out;
+  while (true) {
+    const size_t constant = text.find(kConstant), open = text.find('[', constant), close = text.find(']', open);
+    if (close == text.npos) return out.append(text);
+    out.append(text.substr(0, open + 1)).append("#");
+    text.remove_prefix(close);
+  }
 }
 
 std::string timing_key(const std::string& group, const Tactic& tactic, const Config& config) {

@@ -227,13 +227,15 @@ class CompileBeside {
 std::vector<ToCompile> to_compile(const std::vector<std::pair<Graph, size_t>>& graphs, const Backend& backend,
                                   const Device& device, const TimingCache& cache) {
   std::vector<ToCompile> all;
+  std::set<std::string> seen;
   for (const auto& pair : graphs) {
     const Graph& concrete = pair.first;
     const size_t shape = pair.second;  // Clang 14 has no captures of structured bindings
     if (!is_one_partition(concrete) || decided_before(concrete, device, cache)) continue;
     visit_compilable(concrete, backend, device, [&](const std::vector<CandidateRef>& candidates) {
       for (const CandidateRef& c : candidates)
-        if (!cache.find(timing_key(timing_group(device.fingerprint, *c.problem, 1), *c.tactic, c.config))) {
+        if (std::string key = timing_key(timing_group(device.fingerprint, *c.problem, 1), *c.tactic, c.config);
+            !cache.find(key) && seen.insert(std::move(key)).second) {
           Problem problem = *c.problem;
           for (Port& port : problem.inputs) port.constant = nullptr;
           all.push_back({std::move(problem), c.tactic, c.config, shape});

@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 
+#include "backends/timing_text.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "graph/ops/concat.h"
@@ -104,7 +105,7 @@ class InContext {
     AsBefore as_before(*this);
     options.times = &as_before;
     options.threads_of = [&](const Problem& problem) {
-      const Decision* known = cache_.decisions.find(key_of_decision(group_of(problem)));
+      const Decision* known = cache_.decisions.find(key_of_decision(exact_of(problem)));
       return known && known->threads ? known->threads : problem.threads;
     };
     try {
@@ -138,12 +139,14 @@ class InContext {
   // Decisions are kept by the problem on all threads.
   std::string of_threads(Problem problem, int threads) const {
     problem.threads = threads;
-    return group_of(problem);
+    return exact_of(problem);
   }
   std::string key_of_decision(const std::string& group) const { return decision_key(graph_hash_, group); }
   // A GPU's times are its own, which the host's load does not disturb.
   bool is_believed(const TimedEntry& entry) const { return backend_.queue || !entry.suspect(); }
   std::string group_of(const Problem& problem) const { return timing_group(device_.fingerprint, problem, 1); }
+  // Decisions are kept for each problem by itself: what one candidate fuses may hang on a number.
+  std::string exact_of(const Problem& problem) const { return exact_group(device_.fingerprint, problem, 1); }
   std::string context_key(const std::string& group, const Known& known) const {
     return timing_key(group, *known.tactic, known.config);
   }
@@ -167,7 +170,11 @@ class InContext {
     CandidateTime time(const Problem& problem, const Tactic& tactic, const Config& config, int chains) override {
       const CandidateTime time = in_.options_.times->time(problem, tactic, config, chains);
       const std::string group = in_.group_of(problem);
-      if (time.is_known()) in_.known_[group].push_back({&tactic, config, time.ms});
+      auto& known = in_.known_[group];  // of other problems of the group, too
+      if (time.is_known() && std::ranges::none_of(known, [&](const Known& before) {
+            return before.tactic == &tactic && before.config == config;
+          }))
+        known.push_back({&tactic, config, time.ms});
       if (time.kind == CandidateTime::Kind::over_workspace || time.kind == CandidateTime::Kind::out_of_time)
         in_.without_time_[timing_key(group, tactic, config)] = time.kind;
       return time;
@@ -268,13 +275,14 @@ class InContext {
     else
       for (int run = 0; run < (is_long ? 1 : kHostRuns); ++run)
         executor->run_timed(buffers.inputs, buffers.outputs, runs.emplace_back());
-    // Nodes of one problem share a candidate: their mean.
+    // Nodes of one group share a candidate: their mean.
     std::map<std::string, std::pair<double, int>> sums;
     for (size_t s = 0; s < plan.segments.size(); ++s)
       for (size_t k = 0; k < plan.segments[s].steps.size(); ++k) {
         const PlanStep& step = plan.segments[s].steps[k];
         if (step.is_reorder()) continue;
         std::vector<double> ms;
+        ms.reserve(runs.size());
         for (const auto& run : runs) ms.push_back(run[s][k]);
         const std::string group = group_of(step.problem);
         for (const Known& known : shortlist_[group])

@@ -8,6 +8,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "backends/timing_text.h"
 #include "base/checked.h"
 #include "graph/ops/concat.h"
 #include "graph/signs.h"
@@ -76,7 +77,7 @@ class Chooser {
     std::set<std::string> seen;
     for (size_t n = 0; n < problems_.size(); ++n) {
       const Problem& problem = problems_[n];
-      if (is_reshape_view(graph_.node({int32_t(n)})) || !seen.insert(problem.text()).second) continue;
+      if (is_reshape_view(graph_.node({int32_t(n)})) || !seen.insert(without_numbers(problem.text())).second) continue;
       for (Offer& offer : offers_of(problem, nullptr))
         if (offer.tactic->compile && !offer.is_unlikely())
           all.push_back({&problem, offer.tactic, std::move(offer.config)});

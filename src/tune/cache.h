@@ -142,7 +142,7 @@ class SharedTimingCache {
 
 // A time that was taken just now.
 TimedEntry taken_now(double ms, double load = 0);
-// `graph`: the hash of its text; `group`: timing_group() of the problem on all threads of the plan.
+// `graph`: the hash of its text; `group`: exact_group() of the problem on all threads of the plan.
 std::string decision_key(const std::string& graph, const std::string& group);
 
 }  // namespace temper

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <limits>
 
+#include "backends/timing_text.h"
 #include "base/checked.h"
 #include "base/log.h"
 #include "base/threads.h"
@@ -219,7 +220,8 @@ CandidateTime Tuner::time(const Problem& problem, const Tactic& tactic, const Co
 
 bool Tuner::doubt(const std::string& problem) {
   doubted_.insert(problem);
-  std::erase_if(best_, [&](const auto& group) { return group.first.find(problem) != std::string::npos; });
+  std::erase_if(best_,
+                [&](const auto& group) { return group.first.find(without_numbers(problem)) != std::string::npos; });
   return from_file_.contains(problem);
 }
 
@@ -306,7 +308,8 @@ CandidateTime Tuner::measure_foreign(const std::string& key, const Problem& prob
                                      const Config& config, int64_t workspace_limit, const QuickOptions& options) {
   using Kind = TimingHelper::Answer::Kind;
   if (helper_) {
-    const TimingHelper::Answer answer = helper_->time(key, options.best_ms, workspace_limit);
+    const TimingHelper::Answer answer = helper_->time(
+        timing_key(exact_group(device_.fingerprint, problem, 1), tactic, config), options.best_ms, workspace_limit);
     if (answer.kind == Kind::timed) return CandidateTime::of(answer.ms);
     if (answer.kind == Kind::too_much_workspace) return {CandidateTime::Kind::over_workspace};
     if (answer.kind == Kind::faulted) {

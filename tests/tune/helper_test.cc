@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "../paths.h"
+#include "backends/timing_text.h"
 #include "base/file.h"
 #include "bench/cases.h"
 #include "optimize/build_engine.h"
@@ -86,7 +87,7 @@ TEST_F(Helpers, TheProgramTimesACandidateByItsKey) {
     if (tactic->last_resort || !tactic->supports(problem, device).yes()) continue;
     for (const Config& config : tactic->configs(problem, device)) {
       const auto answer =
-          timing.time(timing_key(timing_group(device.fingerprint, problem, 1), *tactic, config), 1e9, -1);
+          timing.time(timing_key(exact_group(device.fingerprint, problem, 1), *tactic, config), 1e9, -1);
       EXPECT_EQ(answer.kind, Kind::timed) << tactic->name;
       EXPECT_GT(answer.ms, 0);
       ++timed;

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "backends/timing_text.h"
 #include "fake_machine.h"
 #include "graph/ops/pointwise.h"
 
@@ -92,6 +93,28 @@ TEST_F(TunerTest, ATimeTakenUnderLoadIsTakenAgainOnAQuietMachineAndKeptOnABusyOn
   Tuner later(device, cache, machine.instruments());
   EXPECT_EQ(time(later, kA), 2);
   EXPECT_EQ(later.timed(), 0);
+}
+
+// As the layers of a transformer in int8: nothing but the scales is another in each.
+TEST_F(TunerTest, ProblemsThatDifferInNumbersAloneAreTimedOnce) {
+  const auto scaled = [](double scale) {
+    Problem made = small_problem();
+    Program program{1, {}};
+    Step number{Scalar::constant, DType::f32};
+    number.number = scale;
+    program.push(number);
+    program.push({Scalar::mul, DType::f32, {0, 1, -1}});
+    made.op = ops::Pointwise{program};
+    return made;
+  };
+  const Problem first = scaled(0.02), second = scaled(0.5);
+  EXPECT_NE(exact_group("a machine", first, 1), exact_group("a machine", second, 1));
+  EXPECT_EQ(timing_group("a machine", first, 1), timing_group("a machine", second, 1));
+  EXPECT_EQ(without_numbers("(2) 2=constant.f32[0.02] 3=mul.f32(0,2) 4=constant.i8[-3] -> f32[4,4]"),
+            "(2) 2=constant.f32[#] 3=mul.f32(0,2) 4=constant.i8[#] -> f32[4,4]");
+  Tuner tuner(device, cache, machine.instruments());
+  EXPECT_EQ(tuner.time(first, kA, kConfig, 1).ms, tuner.time(second, kA, kConfig, 1).ms);
+  EXPECT_EQ(tuner.timed(), 1);
 }
 
 TEST_F(TunerTest, ATimeThatIsDoubtedIsTakenAgainOnce) {
