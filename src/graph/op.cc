@@ -24,6 +24,7 @@
 #include "graph/ops/dequantize.h"
 #include "graph/ops/dequantize_blocks.h"
 #include "graph/ops/fused.h"
+#include "graph/ops/fused_decode.h"
 #include "graph/ops/gather.h"
 #include "graph/ops/grid_sample.h"
 #include "graph/ops/loop.h"
@@ -53,50 +54,52 @@
 namespace temper {
 
 // clang-format off: one a line, in alphabetical order
-#define TEMPER_OPS(OP) \
-  OP(Append)           \
-  OP(ArgReduce)        \
-  OP(Attention)        \
-  OP(BitCast)          \
-  OP(BlockedMatMul)    \
-  OP(Broadcast)        \
-  OP(Choose)           \
-  OP(Concat)           \
-  OP(Conv)             \
-  OP(ConvChain)        \
-  OP(ConvTranspose)    \
-  OP(Cumulative)       \
-  OP(Dequantize)       \
-  OP(DequantizeBlocks) \
-  OP(FusedConv)        \
-  OP(FusedNormalize)   \
-  OP(FusedReduce)      \
-  OP(FusedSoftmax)     \
-  OP(Gather)           \
-  OP(GridSample)       \
-  OP(LoopBegin)        \
-  OP(LoopEnd)          \
-  OP(Lrn)              \
-  OP(MatMul)           \
-  OP(Nms)              \
-  OP(NonZero)          \
-  OP(Normalize)        \
-  OP(Pad)              \
-  OP(Pointwise)        \
-  OP(Pool)             \
-  OP(Quantize)         \
-  OP(Range)            \
-  OP(Recurrent)        \
-  OP(Reduce)           \
-  OP(Reshape)          \
-  OP(Resize)           \
-  OP(RoiAlign)         \
-  OP(Scatter)          \
-  OP(ShapeOf)          \
-  OP(Slice)            \
-  OP(Softmax)          \
-  OP(TopK)             \
-  OP(Transpose)        \
+#define TEMPER_OPS(OP)   \
+  OP(Append)             \
+  OP(AppendingAttention) \
+  OP(ArgReduce)          \
+  OP(Attention)          \
+  OP(BitCast)            \
+  OP(BlockedMatMul)      \
+  OP(Broadcast)          \
+  OP(Choose)             \
+  OP(Concat)             \
+  OP(Conv)               \
+  OP(ConvChain)          \
+  OP(ConvTranspose)      \
+  OP(Cumulative)         \
+  OP(Dequantize)         \
+  OP(DequantizeBlocks)   \
+  OP(FusedConv)          \
+  OP(FusedNormalize)     \
+  OP(FusedReduce)        \
+  OP(FusedSoftmax)       \
+  OP(Gather)             \
+  OP(GridSample)         \
+  OP(LoopBegin)          \
+  OP(LoopEnd)            \
+  OP(Lrn)                \
+  OP(MatMul)             \
+  OP(Nms)                \
+  OP(NonZero)            \
+  OP(Normalize)          \
+  OP(NormalizedMatMul)   \
+  OP(Pad)                \
+  OP(Pointwise)          \
+  OP(Pool)               \
+  OP(Quantize)           \
+  OP(Range)              \
+  OP(Recurrent)          \
+  OP(Reduce)             \
+  OP(Reshape)            \
+  OP(Resize)             \
+  OP(RoiAlign)           \
+  OP(Scatter)            \
+  OP(ShapeOf)            \
+  OP(Slice)              \
+  OP(Softmax)            \
+  OP(TopK)               \
+  OP(Transpose)          \
   OP(Unique)
 // clang-format on
 

@@ -291,9 +291,14 @@ PlanFile plan_shapes(Graph graph, EngineInfo info, const BuildOptions& options, 
   PackCache packs;
   std::set<std::string> warned;
   std::vector<Graph> concretes;  // one for each shape, or up to the first that runs in partitions
+  const auto passes_of = [&](size_t i) {
+    return options.passes.dumped_into(concat(i + 1, '-', shapes[i].empty() ? Dims() : shapes[i][0]));
+  };
   for (const auto& dims : shapes) {
     concretes.push_back(specialize(graph, bind_shapes(graph, dims)));
     if (!is_one_partition(concretes.back())) break;
+    if (backend.fuses)
+      run_passes(concretes.back(), passes_of(concretes.size() - 1), rows_pipeline(taken_by(backend, device, {})));
     check_memory(concretes.back(), constants, options.limits.memory);
   }
   const bool in_context = options.measure && backend.queue;
@@ -304,9 +309,6 @@ PlanFile plan_shapes(Graph graph, EngineInfo info, const BuildOptions& options, 
     std::stable_sort(order.begin(), order.end(),
                      [&](size_t a, size_t b) { return elements_of(shapes[a]) > elements_of(shapes[b]); });
   std::vector<Chains> chains(concretes.size());
-  const auto passes_of = [&](size_t i) {
-    return options.passes.dumped_into(concat(i + 1, '-', shapes[i].empty() ? Dims() : shapes[i][0]));
-  };
   if (in_context && backend.fuses)
     for (size_t i = 0; i < concretes.size(); ++i)
       if (is_one_partition(concretes[i])) chains[i] = find_chains(concretes[i], passes_of(i), backend, device, cache);

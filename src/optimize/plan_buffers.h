@@ -3,7 +3,7 @@
 #pragma once
 #include <vector>
 
-#include "graph/ops/append.h"
+#include "graph/ops/fused_decode.h"
 #include "graph/random.h"
 #include "plan/plan.h"
 
@@ -44,11 +44,14 @@ struct PlanBuffers {
   void fill_caches(const Plan& plan) {
     for (const Segment& segment : plan.segments)
       for (const PlanStep& step : segment.steps) {
-        if (step.is_reorder() || !step.problem.op.is<ops::Append>() || step.inputs[2].kind != BufferRef::Kind::input)
-          continue;
-        Tensor& lengths = tensors[size_t(step.inputs[2].at)];
+        if (step.is_reorder()) continue;
+        const bool alone = step.problem.op.is<ops::Append>();
+        if (!alone && !step.problem.op.is<ops::AppendingAttention>()) continue;
+        const size_t cache = alone ? 0 : 1, held = alone ? 2 : 5;
+        if (step.inputs[held].kind != BufferRef::Kind::input) continue;
+        Tensor& lengths = tensors[size_t(step.inputs[held].at)];
         std::fill_n(lengths.data<int64_t>(), lengths.count(),
-                    step.problem.inputs[0].dims()[1] - step.problem.inputs[1].dims()[1]);
+                    step.problem.inputs[cache].dims()[1] - step.problem.inputs[cache + 1].dims()[1]);
       }
   }
 };

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "passes/blocked_products.h"
+#include "passes/fuse_few_rows.h"
 #include "passes/sink_resizes.h"
 
 namespace temper {
@@ -180,6 +181,13 @@ Pipeline device_pipeline(const FusionTaken& taken, bool by_rows) {
           }};
 }
 
+Pipeline rows_pipeline(FusionTaken taken) {
+  PassFunction fuse = [taken = std::move(taken)](Graph& graph, const PassOptions&) {
+    return fuse_few_rows(graph, taken);
+  };
+  return {5, "rows", {{"fuse_few_rows", std::move(fuse)}}};
+}
+
 Pipeline shapes_pipeline(FusionTaken taken, std::function<bool(const std::string& name)> wanted,
                          std::vector<ConvPair>* made) {
   PassFunction chain = [taken = std::move(taken), wanted = std::move(wanted), made](Graph& graph, const PassOptions&) {
@@ -188,13 +196,13 @@ Pipeline shapes_pipeline(FusionTaken taken, std::function<bool(const std::string
     if (made) *made = std::move(pairs);
     return changed;
   };
-  return {5, "shapes", {{"chain_convs", std::move(chain)}}};
+  return {6, "shapes", {{"chain_convs", std::move(chain)}}};
 }
 
 std::vector<std::string_view> pass_names() {
   std::vector<std::string_view> names;
   for (const Pipeline& pipeline : {portable_pipeline(), quantize_pipeline({}, {}, {}), precision_pipeline({}, nullptr),
-                                   device_pipeline({}), shapes_pipeline({}, {}, nullptr)})
+                                   device_pipeline({}), rows_pipeline({}), shapes_pipeline({}, {}, nullptr)})
     for (const Pass& pass : pipeline.passes)
       if (std::ranges::find(names, pass.name) == names.end()) names.push_back(pass.name);
   return names;

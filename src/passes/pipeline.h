@@ -34,7 +34,10 @@ Pipeline precision_pipeline(PrecisionTarget target, LoweringReport* report);
 // For a backend, of which `taken` says what its tactics take. Behind all precisions. `by_rows`: Backend::by_rows.
 Pipeline device_pipeline(const FusionTaken& taken, bool by_rows = false);
 
-// The same for one set of concrete shapes, of the pairs that are `wanted`. `made`, where it is not null, gets them; it
+// The same for one set of concrete shapes: what few rows are computed together with.
+Pipeline rows_pipeline(FusionTaken taken);
+
+// Behind it, of the pairs of convolutions that are `wanted`. `made`, where it is not null, gets them; it
 // must outlive the pipeline.
 Pipeline shapes_pipeline(FusionTaken taken, std::function<bool(const std::string& name)> wanted,
                          std::vector<ConvPair>* made);

@@ -8,8 +8,9 @@
 
 namespace temper {
 
-// Pairs of an input and an output: one append reads the input and writes the output, whole and row-major, and no other
-// step reads the input. A run may be given one address for both, and then copies nothing but the new rows.
+// Pairs of an input and an output: one append, alone or before an attention, reads the input and writes the output,
+// whole and row-major, and no other step reads the input. A run may be given one address for both, and then copies
+// nothing but the new rows.
 std::vector<std::pair<size_t, size_t>> shared_places(const Plan& plan);
 
 }  // namespace temper

@@ -8,8 +8,8 @@
 #include "base/checked.h"
 #include "base/log.h"
 #include "base/threads.h"
-#include "graph/ops/append.h"
 #include "graph/ops/attention.h"
+#include "graph/ops/fused_decode.h"
 #include "graph/random.h"
 #include "plan/memory.h"
 
@@ -38,6 +38,11 @@ void fill(Tensor& tensor) {
 std::optional<int64_t> number_for(const Problem& problem, size_t input) {
   if (problem.op.is<ops::Attention>() && input == 4) return problem.inputs[1].dims()[1];
   if (problem.op.is<ops::Append>() && input == 2) return 0;
+  if (problem.op.is<ops::AppendingAttention>() && input >= 5) {
+    const int64_t positions = problem.inputs[1].dims()[1];
+    if (input == 5) return positions - problem.inputs[2].dims()[1];
+    if (input == 7) return positions;
+  }
   return std::nullopt;
 }
 

@@ -56,8 +56,8 @@ class PassCase : public testing::TestWithParam<Case> {};
 
 // Of the pipelines whose passes need more than the graph.
 std::vector<Pipeline> bound_pipelines(bool by_rows) {
-  // No backend takes a convolution of more than four channels, an attention of more than four heads, or a chain with
-  // more than 64 channels between.
+  // No backend takes a convolution of more than four channels, an attention of more than four heads, a chain with more
+  // than 64 channels between, or more than eight rows at once.
   const FusionTaken few = [](const Graph& g, const Op& op, const std::vector<ValueId>& inputs) {
     if (const auto* attention = op.get_if<ops::Attention>()) return attention->heads <= 4;
     return !conv_of(op) || g.type(inputs[1]).shape[1].value() <= 4;
@@ -66,7 +66,10 @@ std::vector<Pipeline> bound_pipelines(bool by_rows) {
     return g.type(inputs[1]).shape[0].value() <= 64;
   };
   const auto wanted = [](const std::string& name) { return !name.ends_with("unwanted"); };
-  return {precision_pipeline({.dtype = DType::bf16}, nullptr), device_pipeline(few, by_rows),
+  const FusionTaken few_rows = [](const Graph& g, const Op&, const std::vector<ValueId>& inputs) {
+    return g.type(inputs[0]).shape[0].value() <= 8;
+  };
+  return {precision_pipeline({.dtype = DType::bf16}, nullptr), device_pipeline(few, by_rows), rows_pipeline(few_rows),
           shapes_pipeline(narrow, wanted, nullptr)};
 }
 

@@ -31,11 +31,10 @@ Recipe::Work long_work(const Problem& problem, const GpuProperties& gpu) {
   const TensorType& x = problem.inputs[0].type;
   const Dims dims = problem.inputs[0].dims();
   // Clusters are of compute capability 9.0 and later; as many blocks as have elements for all of their threads.
-  constexpr uint32_t kThreads = 512, kUnroll = 8;
+  constexpr uint32_t kThreads = 512;
   const int64_t rows = element_count(dims) / dims.back();
   int splits = 1;
-  while (gpu.capability >= 90 && splits < 8 && rows * splits < gpu.sms &&
-         dims.back() > 2 * int64_t(splits) * kThreads * kUnroll)
+  while (gpu.capability >= 90 && splits < 8 && rows * splits < gpu.sms && dims.back() > int64_t(splits) * kThreads * 8)
     splits *= 2;
   Recipe::Work out;
   Job job;
@@ -48,7 +47,7 @@ Recipe::Work long_work(const Problem& problem, const GpuProperties& gpu) {
   job.parameters = ParameterWriter().put(int32_t(dims.back())).finish();
   job.shape.block = {kThreads, 1, 1};
   job.shape.grid = {uint32_t(rows), uint32_t(splits), 1};
-  job.shape.shared_bytes = kThreads * 16;  // struct Best
+  job.shape.shared_bytes = (1 + kThreads / 32) * 16;  // struct Best
   out.jobs.push_back(std::move(job));
   return out;
 }
@@ -79,6 +78,6 @@ Recipe::Work work(const Problem& problem, const Config& config, const GpuPropert
 }  // namespace
 
 extern const Recipe arg_reduce_recipe;
-const Recipe arg_reduce_recipe{"cuda.arg_reduce", 3, supports, configs, work};
+const Recipe arg_reduce_recipe{"cuda.arg_reduce", 4, supports, configs, work};
 
 }  // namespace temper::cuda

@@ -3,12 +3,12 @@
 // of a cluster: UNROLL elements of a thread are on their way at once. Generated before this text: Input, MAX, LAST,
 // SPLITS.
 #include "backends/cuda/arg_reduce/best.cuh"
-#include "backends/cuda/support/ptx.cuh"
+#include "backends/cuda/rows/row_sums.cuh"
 
 struct Parameters {
   i32 count;
 };
-constexpr int THREADS = 512, UNROLL = 8;
+constexpr int THREADS = 512, UNROLL = 16;
 
 #if SPLITS > 1 && __CUDA_ARCH__ >= 900
 #define CLUSTER __cluster_dims__(1, SPLITS, 1)
@@ -20,7 +20,7 @@ constexpr int PARTS = 1;  // without clusters, the first block looks at all
 
 extern "C" __global__ void CLUSTER __launch_bounds__(THREADS)
     arg_reduce_long(const Input* in, i64* out, const Parameters p) {
-  Best* const found = reinterpret_cast<Best*>(dynamic_shared());
+  Best* const found = reinterpret_cast<Best*>(dynamic_shared());  // of the block, then of its warps
   wait_for_inputs();
   if (PARTS == 1 && blockIdx.y > 0) return;
   in += i64(blockIdx.x) * p.count;
@@ -36,20 +36,25 @@ extern "C" __global__ void CLUSTER __launch_bounds__(THREADS)
     for (int u = 0; u < UNROLL; ++u)
       if (begin + u * THREADS < p.count) best = better_of(best, Best{begin + u * THREADS, hold(x[u])});
   }
-  found[threadIdx.x] = best;
-#pragma unroll 1
-  for (u32 half = THREADS / 2; half > 0; half /= 2) {
-    __syncthreads();
-    if (threadIdx.x < half) found[threadIdx.x] = better_of(found[threadIdx.x], found[threadIdx.x + half]);
+  best = across_threads<32>(best, [](const Best& a, const Best& b) { return better_of(a, b); });
+  if (threadIdx.x % 32 == 0) found[1 + threadIdx.x / 32] = best;
+  __syncthreads();
+  if (threadIdx.x == 0) {
+#pragma unroll
+    for (int warp = 1; warp < THREADS / 32; ++warp) best = better_of(best, found[1 + warp]);
+    found[0] = best;
   }
   if constexpr (PARTS > 1) meet_cluster();
   if (blockIdx.y == 0 && threadIdx.x == 0) {
     if constexpr (PARTS > 1) {
-#pragma unroll 1
-      for (u32 other = 1; other < PARTS; ++other)
-        found[0] = better_of(found[0], *reinterpret_cast<const Best*>(in_block(reinterpret_cast<u8*>(found), other)));
+      Best others[PARTS];
+#pragma unroll
+      for (u32 i = 1; i < PARTS; ++i)
+        others[i] = *reinterpret_cast<const Best*>(in_block(reinterpret_cast<u8*>(found), i));
+#pragma unroll
+      for (u32 i = 1; i < PARTS; ++i) best = better_of(best, others[i]);
     }
-    out[blockIdx.x] = found[0].at;
+    out[blockIdx.x] = best.at;
   }
   if constexpr (PARTS > 1) meet_cluster();  // the first block may still read here
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention of one query, as models that generate have it (attention_one.cu).
+// Attention of one query, as models that generate have it, and with the new row of its caches (attention_one.cu).
 #include <algorithm>
 
 #include "backends/cuda/attention/attention.h"
@@ -7,6 +7,7 @@
 #include "backends/cuda/support/program_code.h"
 #include "base/checked.h"
 #include "base/parse.h"
+#include "graph/ops/fused_decode.h"
 
 namespace temper::cuda {
 
@@ -19,7 +20,21 @@ struct Shares {
 };
 constexpr Shares kShares[] = {{8, 8, 4}, {8, 8, 8}, {8, 8, 2}, {4, 8, 8}, {8, 4, 4}, {8, 8, 1}, {16, 4, 1}};
 
-Support supports(const Problem& problem) {
+// Of appending_attention.
+enum AppendInput : size_t { kCacheK = 1, kNewK, kCacheV, kNewV, kHeld };
+bool appends(const Problem& problem) { return problem.op.is<ops::AppendingAttention>(); }
+
+// The attention alone, whose keys and values are the caches.
+Problem attention_of(Problem problem) {
+  const auto* op = problem.op.get_if<ops::AppendingAttention>();
+  if (!op) return problem;
+  problem.inputs = op->attention_inputs(std::span<const Port>(problem.inputs));
+  problem.outputs.resize(1);
+  problem.op = ops::Attention(op->attention);
+  return problem;
+}
+
+Support supports_alone(const Problem& problem) {
   if (Support support = attention_supports(problem); !support.yes()) return support;
   const ops::AttentionSizes s = attention_sizes(problem);
   if (s.queries != 1) return refused(s.queries, " queries, not one");
@@ -31,8 +46,17 @@ Support supports(const Problem& problem) {
   return supported();
 }
 
+Support supports(const Problem& problem) {
+  if (!appends(problem)) return supports_alone(problem);
+  for (const size_t i : {kNewK, kNewV}) {
+    if (problem.inputs[i].dims()[1] != 1) return refused(problem.inputs[i].dims()[1], " new positions");
+    if (problem.inputs[i].pitch % 8) return refused("new rows that are no multiple of 16 bytes apart");
+  }
+  return supports_alone(attention_of(problem));
+}
+
 std::vector<Config> configs(const Problem& problem, const GpuProperties& gpu) {
-  const ops::AttentionSizes s = attention_sizes(problem);
+  const ops::AttentionSizes s = attention_sizes(attention_of(problem));
   std::vector<Config> out;
   for (const Shares& shares : kShares) {
     const int64_t at_once = int64_t(shares.warps) * shares.unroll * (256 / s.key_size);
@@ -44,7 +68,8 @@ std::vector<Config> configs(const Problem& problem, const GpuProperties& gpu) {
   return out;
 }
 
-Recipe::Work work(const Problem& problem, const Config& config, const GpuProperties&) {
+Recipe::Work work(const Problem& whole, const Config& config, const GpuProperties&) {
+  const Problem problem = attention_of(whole);
   const ops::AttentionSizes s = attention_sizes(problem);
   const auto shares = std::find_if(std::begin(kShares), std::end(kShares),
                                    [&](const Shares& one) { return one.text() == config.text; });
@@ -58,24 +83,46 @@ Recipe::Work work(const Problem& problem, const Config& config, const GpuPropert
   std::string arguments = "const Half* q, const Half* k, const Half* v, ";
   job.slots = {{Slot::Kind::input, kQ, 0}, {Slot::Kind::input, kK, 0}, {Slot::Kind::input, kV, 0}};
   add_masks(problem, arguments, job.slots);
+  job.parameters = attention_parameters(problem, 1);
+  if (appends(whole)) {
+    for (size_t i = 1; i < job.slots.size(); ++i)
+      job.slots[i].index = i == 1   ? kCacheK
+                           : i == 2 ? kCacheV
+                                    : job.slots[i].index + int(ops::AppendingAttention::kOwnInputs) - kMask;
+    arguments += "const Half* new_k, const Half* new_v, const i64* held, Half* to_k, Half* to_v, Fault* fault, ";
+    for (const size_t i : {kNewK, kNewV, kHeld}) job.slots.push_back({Slot::Kind::input, int(i), 0});
+    for (const int i : {1, 2}) job.slots.push_back({Slot::Kind::output, i, 0});
+    job.slots.push_back({Slot::Kind::fault, 0, 0});
+    ParameterWriter writer;
+    for (const size_t i : {kNewK, kNewV}) writer.put(logical_strides(whole.inputs[i], Layout::plain)[0]);
+    const std::vector<std::byte> rows = writer.finish();
+    job.parameters.insert(job.parameters.end(), rows.begin(), rows.end());
+  }
   job.slots.push_back({Slot::Kind::output, 0, 0});
   constexpr int kKeys = 16;  // of a block, as scores.cuh has them for others
   job.source.text = concat(attention_constants(problem, kKeys), macro("ARGUMENTS", arguments + "Half* y"),
-                           macro("SPLITS", shares->splits),
+                           macro("SPLITS", shares->splits), macro("APPENDS", int(appends(whole))),
                            int_constants({{"SIZE", s.key_size}, {"WARPS", shares->warps}, {"UNROLL", shares->unroll}}),
                            "#include \"backends/cuda/attention/attention_one.cu\"\n");
   const int64_t parts = int64_t(shares->warps) + 1;
   job.shape.block = {uint32_t(shares->warps) * 32, 1, 1};
   job.shape.grid = {uint32_t(s.batch * s.heads), uint32_t(shares->splits), 1};
   job.shape.shared_bytes = uint32_t(parts * (s.key_size + 2) * int64_t(sizeof(float)));
-  job.parameters = attention_parameters(problem, 1);
   out.jobs.push_back(std::move(job));
   return out;
+}
+
+// Caches lie in one piece, or the kernel would not know where outputs are.
+bool takes_parts(const Problem& problem, const Config& config) {
+  if (!appends(problem)) return attention_takes_parts(problem, config);
+  return problem.inputs[kCacheK].pitch == 0 && problem.inputs[kCacheV].pitch == 0 && problem.outputs[1].pitch == 0 &&
+         problem.outputs[2].pitch == 0 && problem.inputs[kHeld].pitch == 0 &&
+         attention_takes_parts(attention_of(problem), config);
 }
 
 }  // namespace
 
 extern const Recipe attention_one_recipe;
-const Recipe attention_one_recipe{"cuda.attention.one", 2, supports, configs, work, "sm_90a", attention_takes_parts};
+const Recipe attention_one_recipe{"cuda.attention.one", 3, supports, configs, work, "sm_90a", takes_parts};
 
 }  // namespace temper::cuda

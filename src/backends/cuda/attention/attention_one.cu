@@ -2,10 +2,14 @@
 // Attention of one query to each head, at the speed of memory: LANES lanes share a key of SIZE elements, 16 bytes each,
 // so that a warp reads several keys at once, UNROLL times. Every such group of lanes has a running softmax of its own
 // (see scores.cuh); groups and warps are joined at the end, and with SPLITS > 1 the blocks of a cluster, which share
-// the keys.
+// the keys. With APPENDS there is a new key and value for each head, which is read where it was made; one block writes
+// it to the caches, at the position that `held` says, and where caches get other memory, they are copied.
 //
-// Defined before this text: what scores.cuh wants but masks, SIZE, WARPS, UNROLL, SPLITS, and ARGUMENTS: q, k, v, the
-// lengths where there are some, y.
+// Keys and values come to L2 before the previous kernel has ended: memory of a whole cache takes as long as the product
+// before. That is safe with whatever that kernel writes, for all that is written passes L2.
+//
+// Defined before this text: what scores.cuh wants but masks, SIZE, WARPS, UNROLL, SPLITS, APPENDS, and ARGUMENTS: q, k,
+// v, the lengths where there are some; with APPENDS new_k, new_v, held, to_k, to_v and a fault; y.
 using Sum = float;
 #include "backends/cuda/attention/scores.cuh"
 #include "backends/cuda/support/ptx.cuh"
@@ -22,17 +26,70 @@ struct Part {
   float y[SIZE];
 };
 
-extern "C" __global__ void CLUSTER __launch_bounds__(WARPS * 32) attention_one(ARGUMENTS, const Parameters p) {
+struct AllParameters {
+  Parameters attention;
+#if APPENDS
+  i64 new_k_batch, new_v_batch;  // elements from row to row
+#endif
+};
+
+// The rows of keys and values of a head, as far as `lengths` says before anything has to be there: a hint.
+DEVICE void prefetch_head(const Parameters& p, const Half* k, const Half* v, const i64* lengths) {
+  i64 length = p.keys;
+  if constexpr (LENGTHS) length = *reinterpret_cast<const volatile i64*>(lengths);
+  const Range range = keys_of(p, 0, i32(length < 0 ? 0 : length < p.keys ? length : p.keys));
+  for (i32 key = range.first + i32(blockIdx.y * WARPS * 32 + threadIdx.x); key < range.end;
+       key += SPLITS * WARPS * 32) {
+    prefetch_bytes(k + i64(key) * p.k_row, SIZE * 2);
+    prefetch_bytes(v + i64(key) * p.v_row, SIZE * 2);
+  }
+}
+
+#if APPENDS
+// A head's rows of a cache, by the blocks of the cluster: the new one alone where `to` is the cache itself.
+DEVICE void append_rows(Half* to, const Half* cache, const Half* fresh, i64 pitch, i64 at, i32 positions) {
+  const bool in_place = to == cache;
+  const i32 rows = in_place ? 1 : positions, pieces = rows * LANES;
+  for (i32 i = i32(blockIdx.y * WARPS * 32 + threadIdx.x); i < pieces; i += SPLITS * WARPS * 32) {
+    const i64 row = in_place ? at : i64(i / LANES);
+    const i32 piece = i % LANES * 8;
+    store_vector(to + row * pitch + piece, load_vector<8>(row == at ? fresh + piece : cache + row * pitch + piece));
+  }
+}
+#endif
+
+extern "C" __global__ void CLUSTER __launch_bounds__(WARPS * 32) attention_one(ARGUMENTS, const AllParameters all) {
+  const Parameters& p = all.attention;
   Part* const parts = reinterpret_cast<Part*>(dynamic_shared());  // of the warps, then of the block
   const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32, group = lane / LANES, of_key = lane % LANES * 8;
   const u32 batch = divide(blockIdx.x, p.heads), head = blockIdx.x - batch * p.heads.divisor;
+  const u32 kv_head = head / p.sharing;
+  k += i64(batch) * p.k_batch + i64(kv_head) * SIZE;
+  v += i64(batch) * p.v_batch + i64(kv_head) * SIZE;
+  if (kv_head * p.sharing == head) prefetch_head(p, k, v, lengths + batch);
   wait_for_inputs();
+#if APPENDS
+  const i64 at = held[batch];
+  if (at < 0 || at >= p.keys) {
+    i64 index = at < 0 ? at - p.keys : at;
+    resolve_index(index, p.keys, fault);
+    return;
+  }
+  new_k += i64(batch) * all.new_k_batch + i64(kv_head) * SIZE;
+  new_v += i64(batch) * all.new_v_batch + i64(kv_head) * SIZE;
+  if (kv_head * p.sharing == head) {
+    const i64 from = i64(batch) * p.k_batch + i64(kv_head) * SIZE,
+              from_v = i64(batch) * p.v_batch + i64(kv_head) * SIZE;
+    append_rows(to_k + from, k, new_k, p.k_row, at, p.keys);
+    append_rows(to_v + from_v, v, new_v, p.v_row, at, p.keys);
+  }
+#endif
   i32 length = p.keys;
   if constexpr (LENGTHS) length = i32(lengths[batch] < p.keys ? lengths[batch] : p.keys);
   const Range range = keys_of(p, 0, length);
   q += i64(batch) * p.q_batch + i64(head) * SIZE + of_key;
-  k += i64(batch) * p.k_batch + i64(head / p.sharing) * SIZE + of_key;
-  v += i64(batch) * p.v_batch + i64(head / p.sharing) * SIZE + of_key;
+  k += of_key;
+  v += of_key;
   float query[8];
   {
     const Vec<Half, 8> x = load_vector<8>(q);
@@ -52,8 +109,14 @@ extern "C" __global__ void CLUSTER __launch_bounds__(WARPS * 32) attention_one(A
       there[u] = key < range.end;
       keys[u] = {}, values[u] = {};
       if (there[u]) {
+#if APPENDS
+        const bool fresh = key == at;
+        keys[u] = load_vector<8>(fresh ? new_k + of_key : k + i64(key) * p.k_row);
+        values[u] = load_vector<8>(fresh ? new_v + of_key : v + i64(key) * p.v_row);
+#else
         keys[u] = load_vector<8>(k + i64(key) * p.k_row);
         values[u] = load_vector<8>(v + i64(key) * p.v_row);
+#endif
       }
     }
     float scores[UNROLL], larger = most;

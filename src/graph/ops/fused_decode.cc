@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "graph/ops/fused_decode.h"
+
+namespace temper::ops {
+
+namespace {
+
+Operand operand(const InferContext& context, size_t i) {
+  return {context.has(i) ? &context.type(i) : nullptr, context.constant(i), context.contents(i)};
+}
+
+}  // namespace
+
+std::vector<TensorType> NormalizedMatMul::infer(const InferContext& context) const {
+  const size_t own = normalize_inputs();
+  context.expect_inputs(own + 1, own + 1025);
+  if (own < 1) fail(ErrorKind::bad_file, "a program of no inputs between a normalisation and a product");
+  if (row_dtype(context.type(0).dtype) == context.type(0).dtype)
+    fail(ErrorKind::bad_file, "rows ", context.type(0), " before a product, not of 16 bits");
+  const std::vector<TensorType> rows = before().infer(context.first(own));
+  std::vector<Operand> operands{{&rows[0]}};
+  for (size_t i = own; i < context.size(); ++i) operands.push_back(operand(context, i));
+  const InferContext behind(operands, MatMul::name);
+  behind.expect_same_dtype(0, 1);
+  return product.infer(behind);
+}
+
+std::vector<Tensor> NormalizedMatMul::reference(std::span<const Tensor> inputs,
+                                                std::span<const TensorType> outputs) const {
+  const std::span<const Tensor> own = inputs.first(normalize_inputs());
+  const TensorOperands operands(own);
+  std::vector<Tensor> behind = before().reference(own, before().infer(InferContext(operands, FusedNormalize::name)));
+  behind.insert(behind.end(), inputs.begin() + int64_t(own.size()), inputs.end());
+  return product.reference(behind, outputs);
+}
+
+// What is between has its programs counted, as in fused_normalize.
+Operations NormalizedMatMul::operations(std::span<const TensorType> inputs, std::span<const TensorType> outputs) const {
+  std::vector<TensorType> behind{inputs[0]};
+  behind.insert(behind.end(), inputs.begin() + int64_t(normalize_inputs()), inputs.end());
+  Operations all = product.operations(behind, outputs);
+  all.others += computing_steps(between) * element_count(inputs[0]);
+  return all;
+}
+
+double NormalizedMatMul::reference_cost(std::span<const TensorType> inputs, std::span<const TensorType> outputs) const {
+  return contraction_cost(inputs[normalize_inputs()], outputs[0]);
+}
+
+std::vector<TensorType> AppendingAttention::infer(const InferContext& context) const {
+  context.expect_inputs(kOwnInputs, kOwnInputs + 2);
+  std::vector<TensorType> caches;
+  for (const size_t cache : {1, 3}) {
+    const std::vector<Operand> operands{operand(context, cache), operand(context, cache + 1), operand(context, 5)};
+    caches.push_back(Append().infer(InferContext(operands, Append::name))[0]);
+  }
+  std::vector<Operand> operands;
+  for (size_t i = 0; i < context.size(); ++i) operands.push_back(operand(context, i));
+  const std::vector<Operand> own = attention_inputs(std::span<const Operand>(operands));
+  return {attention.infer(InferContext(own, Attention::name))[0], caches[0], caches[1]};
+}
+
+std::vector<Tensor> AppendingAttention::reference(std::span<const Tensor> inputs,
+                                                  std::span<const TensorType> outputs) const {
+  std::vector<Tensor> own = attention_inputs(inputs);
+  for (const size_t cache : {1, 3}) {
+    const std::vector<Tensor> operands{inputs[cache], inputs[cache + 1], inputs[5]};
+    own[cache == 1 ? 1 : 2] = Append().reference(operands, outputs.subspan(cache == 1 ? 1 : 2, 1))[0];
+  }
+  return {attention.reference(own, outputs.first(1))[0], own[1], own[2]};
+}
+
+Operations AppendingAttention::operations(std::span<const TensorType> inputs,
+                                          std::span<const TensorType> outputs) const {
+  return attention.operations(attention_inputs(inputs), outputs.first(1));
+}
+
+double AppendingAttention::reference_cost(std::span<const TensorType> inputs,
+                                          std::span<const TensorType> outputs) const {
+  return attention.reference_cost(attention_inputs(inputs), outputs.first(1)) + double(element_count(outputs[1])) +
+         double(element_count(outputs[2]));
+}
+
+}  // namespace temper::ops

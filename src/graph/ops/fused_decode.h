@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ops with what stands before them in models that generate, where a token is a few rows and the number of launches is
+// what takes time. They mean what their parts mean, one after the other. Only fuse_few_rows (passes/) makes them, for
+// backends that ask for it.
+#pragma once
+#include "graph/ops/append.h"
+#include "graph/ops/attention.h"
+#include "graph/ops/fused.h"
+#include "graph/ops/matmul.h"
+
+namespace temper::ops {
+
+// normalized_matmul(x, inputs of `between`..., b, epilogue inputs...) = matmul(between(normalize(x)), b, ...). x is of
+// 16 bits; as in fused_normalize, it is normalised in f32, and so begins `between`, which rounds to the dtype of b.
+struct NormalizedMatMul {
+  static constexpr std::string_view name = "normalized_matmul";
+  static constexpr OpKind op_kind = OpKind::matmul;
+  Normalize normalize;
+  Program between;
+  MatMul product;
+
+  template <class Self, class F>
+  static void fields(Self& op, F&& f) {
+    Normalize::fields(op.normalize, f);
+    f("between", op.between);
+    MatMul::fields(op.product, f);
+  }
+  bool operator==(const NormalizedMatMul&) const = default;
+  size_t normalize_inputs() const { return size_t(between.inputs); }  // of the node's inputs, so many come first
+  FusedNormalize before() const { return {{}, normalize, between, false}; }
+  std::vector<TensorType> infer(const InferContext& context) const;
+  std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;
+  Operations operations(std::span<const TensorType> inputs, std::span<const TensorType> outputs) const;
+  double reference_cost(std::span<const TensorType> inputs, std::span<const TensorType> outputs) const;
+  OnnxForm onnx_form() const { return not_in_onnx(name); }
+};
+
+// appending_attention(q, k, new keys, v, new values, held i64 [B], mask?, lengths? i64 [B]) -> y, and k and v with the
+// new rows: append(k, new keys, held), append(v, new values, held), and the attention of q on these. Kernels write k
+// and v in place where the outputs are their memory, and copy them otherwise.
+struct AppendingAttention {
+  static constexpr std::string_view name = "appending_attention";
+  static constexpr OpKind op_kind = OpKind::attention;
+  static constexpr size_t kOwnInputs = 6;  // before those that an attention has behind v
+  Attention attention;
+
+  template <class Self, class F>
+  static void fields(Self& op, F&& f) {
+    Attention::fields(op.attention, f);
+  }
+  bool operator==(const AppendingAttention&) const = default;
+  // The inputs of the attention alone, as `inputs` of any kind has them: its keys and values are the caches.
+  template <class T>
+  static std::vector<T> attention_inputs(std::span<const T> inputs) {
+    std::vector<T> own{inputs[0], inputs[1], inputs[3]};
+    own.insert(own.end(), inputs.begin() + kOwnInputs, inputs.end());
+    return own;
+  }
+  std::vector<TensorType> infer(const InferContext& context) const;
+  std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;
+  Operations operations(std::span<const TensorType> inputs, std::span<const TensorType> outputs) const;
+  double reference_cost(std::span<const TensorType> inputs, std::span<const TensorType> outputs) const;
+  OnnxForm onnx_form() const { return not_in_onnx(name); }
+};
+
+}  // namespace temper::ops

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "passes/fuse_few_rows.h"
+
+#include <algorithm>
+
+#include "graph/ops/fused_decode.h"
+
+namespace temper {
+
+namespace {
+
+// Each of these would compute the normalisation again.
+constexpr size_t kMostProducts = 3;
+
+bool fuse_normalize(Graph& graph, NodeId id, const FusionTaken& taken) {
+  const Node norm = graph.node(id);
+  const auto op = norm.op.get<ops::FusedNormalize>();
+  const ValueId rows = norm.outputs[0];
+  const std::vector<NodeId> users = graph.value(rows).users;
+  if (!op.prologue.is_identity() || op.gives_input || graph.is_output(rows) || users.empty() ||
+      users.size() > kMostProducts)
+    return false;
+  const auto product_of = [&](NodeId user, std::vector<ValueId>& inputs) -> std::optional<ops::NormalizedMatMul> {
+    const Node& node = graph.node(user);
+    const auto* product = node.op.get_if<ops::MatMul>();
+    if (!product || node.inputs[0] != rows || std::count(node.inputs.begin(), node.inputs.end(), rows) != 1)
+      return std::nullopt;
+    inputs = norm.inputs;
+    inputs.insert(inputs.end(), node.inputs.begin() + 1, node.inputs.end());
+    return ops::NormalizedMatMul{op.normalize, op.epilogue, *product};
+  };
+  for (const NodeId user : users) {
+    std::vector<ValueId> inputs;
+    const auto product = product_of(user, inputs);
+    if (!product || ops::row_dtype(graph.type(norm.inputs[0]).dtype) != DType::f32 ||
+        graph.type(norm.inputs[0]).dtype == DType::f32 || !taken(graph, *product, inputs))
+      return false;
+  }
+  for (const NodeId user : users) {
+    std::vector<ValueId> inputs;
+    const auto product = product_of(user, inputs);
+    const Node node = graph.node(user);
+    graph.rewrite(node.outputs[0], *product, std::move(inputs), node.name);
+  }
+  return true;
+}
+
+// The append whose result only `reader` reads, beside outputs of the graph; null where there is none.
+const Node* append_for(const Graph& graph, ValueId cache, NodeId reader) {
+  const Node* node = graph.producer(cache);
+  if (!node || !node->op.is<ops::Append>()) return nullptr;
+  const auto& users = graph.value(cache).users;
+  return users.size() == 1 && users[0] == reader ? node : nullptr;
+}
+
+bool fuse_appends(Graph& graph, NodeId id, const FusionTaken& taken) {
+  const Node node = graph.node(id);
+  if (node.inputs[1] == node.inputs[2]) return false;
+  const Node *keys = append_for(graph, node.inputs[1], id), *values = append_for(graph, node.inputs[2], id);
+  if (!keys || !values || keys->inputs[2] != values->inputs[2]) return false;
+  std::vector<ValueId> inputs{node.inputs[0],    keys->inputs[0],   keys->inputs[1],
+                              values->inputs[0], values->inputs[1], keys->inputs[2]};
+  inputs.insert(inputs.end(), node.inputs.begin() + 3, node.inputs.end());
+  const ops::AppendingAttention op{node.op.get<ops::Attention>()};
+  if (!taken(graph, op, inputs)) return false;
+  const std::vector<ValueId> before{node.outputs[0], node.inputs[1], node.inputs[2]};
+  std::vector<std::string> names;
+  names.reserve(before.size());
+  for (const ValueId value : before) names.push_back(graph.value(value).name);
+  const std::vector<ValueId> made = graph.add(op, std::move(inputs), node.name, names);
+  for (size_t i = 0; i < made.size(); ++i) {
+    graph.replace(before[i], made[i]);
+    graph.swap_names(before[i], made[i]);
+  }
+  return true;
+}
+
+}  // namespace
+
+bool fuse_few_rows(Graph& graph, const FusionTaken& taken) {
+  bool changed = false;
+  const int32_t count = graph.node_count();
+  for (int32_t n = 0; n < count; ++n) {
+    const Node& node = graph.node({n});
+    if (graph.value(node.outputs[0]).users.empty() && !graph.is_output(node.outputs[0])) continue;  // dead by now
+    if (node.op.is<ops::FusedNormalize>()) changed |= fuse_normalize(graph, {n}, taken);
+    else if (node.op.is<ops::Attention>()) changed |= fuse_appends(graph, {n}, taken);
+  }
+  return changed;
+}
+
+}  // namespace temper

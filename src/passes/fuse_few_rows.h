@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// For backends whose kernels of few rows compute what stands before them, too (graph/ops/fused_decode.h): a token of a
+// model that generates takes as long as its launches.
+#pragma once
+#include "passes/fuse_neighbours.h"
+
+namespace temper {
+
+// A normalisation that only products read goes into each of them; two appends of which one attention reads the results
+// go into it. Where `taken` says so: it depends on the number of rows, so shapes are concrete.
+bool fuse_few_rows(Graph& graph, const FusionTaken& taken);
+
+}  // namespace temper
