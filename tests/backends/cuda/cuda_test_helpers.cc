@@ -31,6 +31,18 @@ const cuda::Compiler* nvrtc(std::string& why_not) {
   return compiler.get();
 }
 
+bool nvrtc_of_setup(std::string& why_not) {
+  cuda::LibrarySearch search = cuda_search();
+  search.system = false;
+  try {
+    cuda::Compiler(search, "");
+  } catch (const Error& error) {
+    why_not = error.what();
+    return false;
+  }
+  return true;
+}
+
 cuda::GpuRef gpu(std::string& why_not) {
   static std::string reason;
   static const cuda::GpuRef gpu = [] {

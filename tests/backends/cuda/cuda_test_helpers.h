@@ -17,6 +17,10 @@ cuda::LibrarySearch cuda_search();
 // of the one who runs the tests: a text that did not change is not compiled again.
 const cuda::Compiler* nvrtc(std::string& why_not);
 
+// Whether ./dev setup has brought an NVRTC, and otherwise why not. Scripted GPUs take no other: one of the system's
+// lies beside libraries that would look for a real GPU.
+bool nvrtc_of_setup(std::string& why_not);
+
 // Null, with the reason, where there is no GPU.
 cuda::GpuRef gpu(std::string& why_not);
 

@@ -33,7 +33,7 @@ class CudaFaults : public ::testing::Test {
  protected:
   void SetUp() override {
     std::string why;
-    if (!testing::nvrtc(why)) GTEST_SKIP() << "no NVRTC: " << why;
+    if (!testing::nvrtc_of_setup(why)) GTEST_SKIP() << "no NVRTC: " << why;
     std::filesystem::create_directories(folder);
     open();
   }

@@ -63,7 +63,7 @@ class CudaScripted : public ::testing::Test {
  protected:
   void SetUp() override {
     std::string why;
-    if (!testing::nvrtc(why)) GTEST_SKIP() << "no NVRTC: " << why;
+    if (!testing::nvrtc_of_setup(why)) GTEST_SKIP() << "no NVRTC: " << why;
     gpus.reset();
     machines = std::make_unique<ScriptedMachines>();
   }
