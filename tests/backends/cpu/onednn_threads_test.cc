@@ -2,6 +2,7 @@
 #include "backends/cpu/onednn_threads.h"
 
 #include <gtest/gtest.h>
+#include <link.h>
 #include <omp.h>
 
 #include <atomic>
@@ -97,6 +98,22 @@ TEST(OnednnThreads, InsideOfARegionALoopHasOneThread) {
   run_parts(
       2, Parts::independent, [](void* data, int member) { static_cast<Product* const*>(data)[member]->check(); },
       const_cast<Product**>(products));
+}
+
+// Clang would link libomp, a second one beside that of oneDNN's library: settings and threads of either are unknown to
+// the other.
+TEST(OnednnThreads, TheProcessHasOneOpenMpRuntimeAndItIsLibgomp) {
+  std::vector<std::string> runtimes;
+  dl_iterate_phdr(
+      [](dl_phdr_info* library, size_t, void* found) {
+        const std::string name = std::filesystem::path(library->dlpi_name).filename();
+        for (const char* runtime : {"libgomp", "libomp", "libiomp5"})
+          if (name.starts_with(runtime)) static_cast<std::vector<std::string>*>(found)->push_back(name);
+        return 0;
+      },
+      &runtimes);
+  ASSERT_EQ(runtimes.size(), 1u) << ::testing::PrintToString(runtimes);
+  EXPECT_TRUE(runtimes[0].starts_with("libgomp.so")) << runtimes[0];
 }
 
 TEST(OnednnThreads, WhatTheApplicationRunsStaysLibgomps) {
