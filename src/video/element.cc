@@ -259,7 +259,7 @@ gboolean sink_event(GstPad* pad, GstObject* parent, GstEvent* event) {
   Batcher& batcher = *self->state->batcher;
   const GstEventType type = GST_EVENT_TYPE(event);
   // What comes behind frames stays behind them.
-  if (GST_EVENT_IS_SERIALIZED(event) && type != GST_EVENT_FLUSH_STOP) {
+  if ((gst_event_type_get_flags(type) & GST_EVENT_TYPE_SERIALIZED) && type != GST_EVENT_FLUSH_STOP) {
     const GstFlowReturn flow = finish(self, stream);
     if (flow < GST_FLOW_EOS) GST_DEBUG_OBJECT(pad, "held frames: %s", gst_flow_get_name(flow));
   }

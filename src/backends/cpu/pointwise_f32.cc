@@ -24,8 +24,7 @@ void sine_step(const StepArgs& s) {
   int large = 0;
   for (int64_t i = 0; i < read; ++i) large |= !(vmath::magnitude(a[i]) < vmath::kTrigLimit);
   if (!large) return unary_loop<float, float, decltype([](float x) { return vmath::sin_or_cos(x, quarter); })>(s);
-  unary_loop<float, float,
-             decltype([](float x) { return float(quarter ? std::cos(double(x)) : std::sin(double(x))); })>(s);
+  unary_calls<float, decltype([](float x) { return float(quarter ? std::cos(double(x)) : std::sin(double(x))); })>(s);
 }
 
 // One rounding on every instruction set: without FMA instructions the C library's own computes it exactly.
@@ -62,9 +61,9 @@ StepFn find_step_f32(Scalar op) {
     case Scalar::div: return TEMPER_BINARY(F, F, x / y);
     case Scalar::min: return TEMPER_BINARY(F, F, x != x || y != y ? kNan : x < y ? x : y);
     case Scalar::max: return TEMPER_BINARY(F, F, x != x || y != y ? kNan : x > y ? x : y);
-    case Scalar::pow: return TEMPER_BINARY(F, F, std::pow(x, y));
-    case Scalar::fmod: return TEMPER_BINARY(F, F, std::fmod(x, y));
-    case Scalar::mod: return TEMPER_BINARY(F, F, modulo(x, y));
+    case Scalar::pow: return TEMPER_BINARY_CALLS(F, std::pow(x, y));
+    case Scalar::fmod: return TEMPER_BINARY_CALLS(F, std::fmod(x, y));
+    case Scalar::mod: return TEMPER_BINARY_CALLS(F, modulo(x, y));
     case Scalar::neg: return TEMPER_UNARY(F, F, -x);
     case Scalar::abs: return TEMPER_UNARY(F, F, vmath::magnitude(x));
     case Scalar::sign: return TEMPER_UNARY(F, F, x > 0 ? 1.f : x < 0 ? -1.f : x);
@@ -82,15 +81,15 @@ StepFn find_step_f32(Scalar op) {
     case Scalar::fma: return &fma_step;
     case Scalar::sin: return &sine_step<0>;
     case Scalar::cos: return &sine_step<1>;
-    case Scalar::tan: return TEMPER_UNARY(F, F, std::tan(x));
-    case Scalar::asin: return TEMPER_UNARY(F, F, std::asin(x));
-    case Scalar::acos: return TEMPER_UNARY(F, F, std::acos(x));
-    case Scalar::atan: return TEMPER_UNARY(F, F, std::atan(x));
-    case Scalar::sinh: return TEMPER_UNARY(F, F, std::sinh(x));
-    case Scalar::cosh: return TEMPER_UNARY(F, F, std::cosh(x));
-    case Scalar::asinh: return TEMPER_UNARY(F, F, std::asinh(x));
-    case Scalar::acosh: return TEMPER_UNARY(F, F, std::acosh(x));
-    case Scalar::atanh: return TEMPER_UNARY(F, F, std::atanh(x));
+    case Scalar::tan: return TEMPER_UNARY_CALLS(F, std::tan(x));
+    case Scalar::asin: return TEMPER_UNARY_CALLS(F, std::asin(x));
+    case Scalar::acos: return TEMPER_UNARY_CALLS(F, std::acos(x));
+    case Scalar::atan: return TEMPER_UNARY_CALLS(F, std::atan(x));
+    case Scalar::sinh: return TEMPER_UNARY_CALLS(F, std::sinh(x));
+    case Scalar::cosh: return TEMPER_UNARY_CALLS(F, std::cosh(x));
+    case Scalar::asinh: return TEMPER_UNARY_CALLS(F, std::asinh(x));
+    case Scalar::acosh: return TEMPER_UNARY_CALLS(F, std::acosh(x));
+    case Scalar::atanh: return TEMPER_UNARY_CALLS(F, std::atanh(x));
     default: return nullptr;
   }
 }

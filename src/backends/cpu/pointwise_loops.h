@@ -2,6 +2,7 @@
 // The loops of pointwise_steps.h over a function object of one element. The output may be an argument's own memory
 // (never shifted), which is what ivdep tells the compiler.
 #pragma once
+#include <algorithm>
 #include <type_traits>
 
 #include "backends/cpu/isa.h"
@@ -67,8 +68,31 @@ void binary_loop(const StepArgs& s) {
   }
 }
 
+// Functions without a vector form: those of the C library, and what divides or loops over integers. They are compiled
+// once, and the vectoriser is asked for nothing.
+template <class T, class F>
+void unary_calls(const StepArgs& s) {
+  const T* a = static_cast<const T*>(s.a);
+  T* out = static_cast<T*>(s.out);
+  if (s.a_uniform) std::fill_n(out, s.n, F()(*a));
+  else
+    for (int64_t i = 0; i < s.n; ++i) out[i] = F()(a[i]);
+}
+
+template <class T, class F>
+void binary_calls(const StepArgs& s) {
+  const T *a = static_cast<const T*>(s.a), *b = static_cast<const T*>(s.b);
+  T* out = static_cast<T*>(s.out);
+  const int64_t da = !s.a_uniform, db = !s.b_uniform;
+  if (!da && !db) std::fill_n(out, s.n, F()(*a, *b));
+  else
+    for (int64_t i = 0; i < s.n; ++i) out[i] = F()(a[i * da], b[i * db]);
+}
+
 // Lambdas as types: each is its own function object.
 #define TEMPER_UNARY(T, R, expression) &unary_loop<T, R, decltype([](T x) -> R { return expression; })>
 #define TEMPER_BINARY(T, R, expression) &binary_loop<T, R, decltype([](T x, T y) -> R { return expression; })>
+#define TEMPER_UNARY_CALLS(T, expression) &unary_calls<T, decltype([](T x) -> T { return expression; })>
+#define TEMPER_BINARY_CALLS(T, expression) &binary_calls<T, decltype([](T x, T y) -> T { return expression; })>
 
 }  // namespace temper

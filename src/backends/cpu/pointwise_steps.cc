@@ -53,10 +53,10 @@ StepFn find_int(Scalar op) {
     case Scalar::add: return TEMPER_BINARY(T, T, T(U(x) + U(y)));
     case Scalar::sub: return TEMPER_BINARY(T, T, T(U(x) - U(y)));
     case Scalar::mul: return TEMPER_BINARY(T, T, T(U(x) * U(y)));
-    case Scalar::div: return TEMPER_BINARY(T, T, T(divide(W(x), W(y))));
-    case Scalar::mod: return TEMPER_BINARY(T, T, T(remainder(W(x), W(y), true)));
-    case Scalar::fmod: return TEMPER_BINARY(T, T, T(remainder(W(x), W(y), false)));
-    case Scalar::pow: return TEMPER_BINARY(T, T, T(power(W(x), W(y))));
+    case Scalar::div: return TEMPER_BINARY_CALLS(T, T(divide(W(x), W(y))));
+    case Scalar::mod: return TEMPER_BINARY_CALLS(T, T(remainder(W(x), W(y), true)));
+    case Scalar::fmod: return TEMPER_BINARY_CALLS(T, T(remainder(W(x), W(y), false)));
+    case Scalar::pow: return TEMPER_BINARY_CALLS(T, T(power(W(x), W(y))));
     case Scalar::min: return TEMPER_BINARY(T, T, x < y ? x : y);
     case Scalar::max: return TEMPER_BINARY(T, T, x > y ? x : y);
     case Scalar::bit_and: return TEMPER_BINARY(T, T, T(x & y));
@@ -83,13 +83,13 @@ StepFn find_f64(Scalar op) {
     case Scalar::div: return TEMPER_BINARY(F, F, x / y);
     case Scalar::min: return TEMPER_BINARY(F, F, x != x || y != y ? nan : x < y ? x : y);
     case Scalar::max: return TEMPER_BINARY(F, F, x != x || y != y ? nan : x > y ? x : y);
-    case Scalar::pow: return TEMPER_BINARY(F, F, std::pow(x, y));
-    case Scalar::fmod: return TEMPER_BINARY(F, F, std::fmod(x, y));
+    case Scalar::pow: return TEMPER_BINARY_CALLS(F, std::pow(x, y));
+    case Scalar::fmod: return TEMPER_BINARY_CALLS(F, std::fmod(x, y));
     case Scalar::mod:
-      return &binary_loop<F, F, decltype([](F x, F y) {
-                            const F r = std::fmod(x, y);
-                            return r != 0 && (r < 0) != (y < 0) ? r + y : r;
-                          })>;
+      return &binary_calls<F, decltype([](F x, F y) {
+                             const F r = std::fmod(x, y);
+                             return r != 0 && (r < 0) != (y < 0) ? r + y : r;
+                           })>;
     case Scalar::neg: return TEMPER_UNARY(F, F, -x);
     case Scalar::abs: return TEMPER_UNARY(F, F, std::fabs(x));
     case Scalar::sign: return TEMPER_UNARY(F, F, x > 0 ? 1. : x < 0 ? -1. : x);
@@ -98,23 +98,23 @@ StepFn find_f64(Scalar op) {
     case Scalar::round: return TEMPER_UNARY(F, F, std::nearbyint(x));
     case Scalar::sqrt: return TEMPER_UNARY(F, F, std::sqrt(x));
     case Scalar::reciprocal: return TEMPER_UNARY(F, F, 1 / x);
-    case Scalar::exp: return TEMPER_UNARY(F, F, std::exp(x));
-    case Scalar::log: return TEMPER_UNARY(F, F, std::log(x));
-    case Scalar::erf: return TEMPER_UNARY(F, F, std::erf(x));
-    case Scalar::sigmoid: return TEMPER_UNARY(F, F, 1 / (1 + std::exp(-x)));
-    case Scalar::tanh: return TEMPER_UNARY(F, F, std::tanh(x));
+    case Scalar::exp: return TEMPER_UNARY_CALLS(F, std::exp(x));
+    case Scalar::log: return TEMPER_UNARY_CALLS(F, std::log(x));
+    case Scalar::erf: return TEMPER_UNARY_CALLS(F, std::erf(x));
+    case Scalar::sigmoid: return TEMPER_UNARY_CALLS(F, 1 / (1 + std::exp(-x)));
+    case Scalar::tanh: return TEMPER_UNARY_CALLS(F, std::tanh(x));
     case Scalar::relu: return TEMPER_UNARY(F, F, x < 0 ? 0. : x);
-    case Scalar::sin: return TEMPER_UNARY(F, F, std::sin(x));
-    case Scalar::cos: return TEMPER_UNARY(F, F, std::cos(x));
-    case Scalar::tan: return TEMPER_UNARY(F, F, std::tan(x));
-    case Scalar::asin: return TEMPER_UNARY(F, F, std::asin(x));
-    case Scalar::acos: return TEMPER_UNARY(F, F, std::acos(x));
-    case Scalar::atan: return TEMPER_UNARY(F, F, std::atan(x));
-    case Scalar::sinh: return TEMPER_UNARY(F, F, std::sinh(x));
-    case Scalar::cosh: return TEMPER_UNARY(F, F, std::cosh(x));
-    case Scalar::asinh: return TEMPER_UNARY(F, F, std::asinh(x));
-    case Scalar::acosh: return TEMPER_UNARY(F, F, std::acosh(x));
-    case Scalar::atanh: return TEMPER_UNARY(F, F, std::atanh(x));
+    case Scalar::sin: return TEMPER_UNARY_CALLS(F, std::sin(x));
+    case Scalar::cos: return TEMPER_UNARY_CALLS(F, std::cos(x));
+    case Scalar::tan: return TEMPER_UNARY_CALLS(F, std::tan(x));
+    case Scalar::asin: return TEMPER_UNARY_CALLS(F, std::asin(x));
+    case Scalar::acos: return TEMPER_UNARY_CALLS(F, std::acos(x));
+    case Scalar::atan: return TEMPER_UNARY_CALLS(F, std::atan(x));
+    case Scalar::sinh: return TEMPER_UNARY_CALLS(F, std::sinh(x));
+    case Scalar::cosh: return TEMPER_UNARY_CALLS(F, std::cosh(x));
+    case Scalar::asinh: return TEMPER_UNARY_CALLS(F, std::asinh(x));
+    case Scalar::acosh: return TEMPER_UNARY_CALLS(F, std::acosh(x));
+    case Scalar::atanh: return TEMPER_UNARY_CALLS(F, std::atanh(x));
     default: return nullptr;
   }
 }

@@ -304,8 +304,12 @@ class OwnPoolKernel final : public Kernel {
             while (from < to && from * stride + shift < 0) ++from;
             while (to > from && (to - 1) * stride + shift >= axis.in) --to;
             const T* value = x + starts[s] + shift;
-            TEMPER_NO_ALIAS
-            for (int64_t o = from; o < to; ++o) y[o] = released<T>(larger(held(y[o]), held(value[o * stride])));
+            if constexpr (std::is_same_v<T, Half>) {  // its conversions branch: no vectors
+              for (int64_t o = from; o < to; ++o) y[o] = released<T>(larger(held(y[o]), held(value[o * stride])));
+            } else {
+              TEMPER_NO_ALIAS
+              for (int64_t o = from; o < to; ++o) y[o] = released<T>(larger(held(y[o]), held(value[o * stride])));
+            }
           }
       };
       if (axis.stride == 1) taps(std::integral_constant<int64_t, 1>());
