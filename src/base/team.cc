@@ -19,6 +19,7 @@
 
 #include "base/error.h"
 #include "base/relax.h"
+#include "base/subnormals.h"
 
 namespace temper {
 
@@ -148,6 +149,7 @@ class Team {
     // have claimed were waited for.
     part_.store(part, std::memory_order_relaxed);
     data_.store(data, std::memory_order_relaxed);
+    subnormals_.store(subnormal_mode(), std::memory_order_relaxed);
     finished_.reset();
     const uint64_t region =
         ((region_.load(std::memory_order_relaxed) >> kMemberBits) + 1) << kMemberBits | uint64_t(members);
@@ -194,7 +196,8 @@ class Team {
   std::atomic<uint64_t> region_{0};  // number and members of the latest one
   std::atomic<Part> part_{nullptr};
   std::atomic<void*> data_{nullptr};
-  alignas(kLine) Signal finished_;  // parts, by workers; each adds kFirst with its first one
+  std::atomic<SubnormalMode> subnormals_{0};  // the caller's: its parts compute as it does
+  alignas(kLine) Signal finished_;            // parts, by workers; each adds kFirst with its first one
   static constexpr uint32_t kFirst = 1 << kMemberBits;
   alignas(kLine) std::atomic<int> arrived_{0};
   Signal phase_;
@@ -243,11 +246,12 @@ class Team {
   }
 
   // Claims and runs parts until none is left; how many that were. A claim that succeeds proves that the region is still
-  // the current one (it is not over before all of its parts are claimed), and so were `part_` and `data_` when they
-  // were read.
+  // the current one (it is not over before all of its parts are claimed), and so were `part_`, `data_` and
+  // `subnormals_` when they were read.
   int take(uint64_t region, int first) {
     const Part part = part_.load(std::memory_order_relaxed);
     void* const data = data_.load(std::memory_order_relaxed);
+    const SubnormalMode subnormals = subnormals_.load(std::memory_order_relaxed);
     const uint64_t number = region >> kMemberBits;
     const int members = int(region & kMemberMask);
     int taken = 0;
@@ -257,6 +261,7 @@ class Team {
       uint64_t last = claimed.load(std::memory_order_relaxed);
       if (last >= number || !claimed.compare_exchange_strong(last, number, std::memory_order_acq_rel)) continue;
       ++taken;
+      set_subnormal_mode(subnormals);
       run_at({true, member, members, this}, part, data);
       if (first > 0) {
         Record& worker = records_[size_t(first)];

@@ -3,13 +3,14 @@
 
 #include <chrono>
 
+#include "backends/subnormals.h"
 #include "base/threads.h"
 #include "plan/step_ranges.h"
 
 namespace temper {
 
 HostExecutor::HostExecutor(const Plan& plan, const Device& device, Arena& arena)
-    : plan_(plan), steps_(plan, device, arena) {
+    : plan_(plan), subnormals_as_zero_(takes_subnormals_for_zero(device)), steps_(plan, device, arena) {
   std::vector<const void*> constants;
   for (const auto& constant : plan.constants) constants.push_back(constant->raw().data());
   steps_.set_constants(std::move(constants));
@@ -29,6 +30,7 @@ void HostExecutor::run_timed(std::span<const void* const> inputs, std::span<void
 
 void HostExecutor::run(std::span<const void* const> inputs, std::span<void* const> outputs,
                        std::vector<std::vector<double>>* ms) {
+  const SubnormalsAsZero subnormals(subnormals_as_zero_);
   steps_.reserve();
   for (size_t s = 0; s < plan_.segments.size(); ++s) {
     const Segment& segment = plan_.segments[s];
@@ -73,7 +75,10 @@ void HostExecutor::run_observed(std::span<const void* const> inputs, std::span<v
   steps_.reserve();
   steps_.each(inputs, outputs, [&](size_t, size_t, BoundStep& step, const Buffers& buffers) {
     if (observer.before) observer.before(*step.step, buffers);
-    step.kernel->launch(buffers);
+    {
+      const SubnormalsAsZero subnormals(subnormals_as_zero_);
+      step.kernel->launch(buffers);
+    }
     if (observer.after) observer.after(*step.step, buffers);
   });
 }

@@ -19,6 +19,7 @@ class HostExecutor final : public Executor {
 
  private:
   const Plan& plan_;
+  const bool subnormals_as_zero_;
   BoundSteps steps_;
 
   void run(std::span<const void* const> inputs, std::span<void* const> outputs, std::vector<std::vector<double>>* ms);

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <limits>
 
+#include "backends/subnormals.h"
 #include "backends/timing_text.h"
 #include "base/checked.h"
 #include "base/log.h"
@@ -369,6 +370,7 @@ double Tuner::look(Ready& ready, const QuickOptions& options) {
       for (const std::byte* line = bytes.data(); line < bytes.data() + bytes.size(); line += 64) flush_line(line);
     };
   const int chains = int(instances.size());
+  const SubnormalsAsZero subnormals(takes_subnormals_for_zero(device_));
   return quick_time_ms([&] { run_members(chains, [&](int chain) { instances[size_t(chain)].launch(); }); }, timing,
                        *instruments_.clock);
 }

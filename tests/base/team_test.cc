@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <filesystem>
@@ -18,6 +19,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/subnormals.h"
 #include "base/threads.h"
 
 extern "C" void GOMP_parallel(void (*body)(void*), void* data, unsigned threads, unsigned flags);  // libgomp's
@@ -77,6 +79,26 @@ TEST(Team, RunsEachPartOnce) {
     }
   EXPECT_FALSE(in_region());
   EXPECT_EQ(member_count(), 1);
+}
+
+TEST(Team, SubnormalsAreToItsPartsWhatTheyAreToTheirCaller) {
+  constexpr int kMembers = 3;
+  const auto seen_by_parts = [&] {
+    std::array<SubnormalMode, kMembers> modes{};
+    run_together(kMembers, [&](int member) {
+      modes[size_t(member)] = subnormal_mode();
+      wait_for_members();  // so each part has a thread of its own
+    });
+    return modes;
+  };
+  constexpr std::array<SubnormalMode, kMembers> kExact{},
+      kZero{kSubnormalsAreZero, kSubnormalsAreZero, kSubnormalsAreZero};
+  for (int round = 0; round < 3; ++round) {
+    EXPECT_EQ(seen_by_parts(), kExact);
+    const SubnormalsAsZero subnormals;
+    EXPECT_EQ(seen_by_parts(), kZero);
+  }
+  EXPECT_EQ(subnormal_mode(), SubnormalMode(0));
 }
 
 TEST(Team, RangesCoverEachElementOnceAndBeginAtMultiplesOfTheGrain) {

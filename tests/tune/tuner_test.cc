@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "backends/timing_text.h"
+#include "base/subnormals.h"
 #include "fake_machine.h"
 #include "graph/ops/pointwise.h"
 
@@ -60,6 +61,23 @@ TEST_F(TunerTest, ContendersAreTimedInTurnsNotOneAfterTheOther) {
   tuner.refine(problem, {{&problem, &kA, kConfig}, {&problem, &kB, kConfig}}, 1);
   launched.erase(std::unique(launched.begin(), launched.end()), launched.end());
   EXPECT_EQ(launched, "ababab");
+}
+
+SubnormalMode mode_of_launch = 0;
+struct Looking final : Kernel {
+  void launch(const Buffers&) override { mode_of_launch = subnormal_mode(); }
+};
+
+// Or a kernel would be judged by weights that cost it a hundred times what they cost in a plan.
+TEST_F(TunerTest, KernelsAreTimedWithSubnormalsAsTheDevicesPlansHaveThem) {
+  Tactic looking = kA;
+  looking.load = [](const Problem&, const Config&, const PackedView&, const Device&) -> std::unique_ptr<Kernel> {
+    return std::make_unique<Looking>();
+  };
+  Tuner tuner(device, cache, machine.instruments());
+  time(tuner, looking);
+  EXPECT_EQ(mode_of_launch, kSubnormalsAreZero);
+  EXPECT_EQ(subnormal_mode(), SubnormalMode(0));
 }
 
 TEST_F(TunerTest, ATimeTakenUnderLoadIsTakenAgainOnAQuietMachineAndKeptOnABusyOne) {
