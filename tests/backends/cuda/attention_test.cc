@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random attentions of halves on the GPU's kernel. On the emulator a few; on a GPU 60 with every configuration, or as
-// many as TEMPER_RANDOM_SHAPES says with one of them each.
+// many as TEMPER_RANDOM_SHAPES says with one of them each, eight of a form, which have their kernels in common.
 #include <algorithm>
 
 #include "../attention_lines.h"
@@ -13,14 +13,16 @@ namespace {
 
 using testing::Draw;
 
-// A line of tests/cases with at most so many queries and keys, and heads of at most 8 * `units` elements.
-std::string random_line(uint64_t seed, int64_t largest, int64_t units) {
-  Draw draw{std::mt19937_64(seed)};
+// A line of tests/cases with at most so many queries and keys, and heads of at most 8 * `units` elements. `alike`
+// neighbouring seeds differ in their numbers of sequences, heads, queries and keys, and in lengths.
+std::string random_line(uint64_t seed, int64_t largest, int64_t units, uint64_t alike) {
+  Draw draw{std::mt19937_64(seed / alike)}, sizes{std::mt19937_64(seed + (uint64_t(1) << 32))};
   const std::string half = draw.chance(60) ? "f16" : "bf16";
-  const int64_t batch = draw(1, 3), shared = draw.chance(30) ? draw(2, 4) : 1, kv_heads = draw(1, 3),
-                heads = kv_heads * shared, queries = draw.chance(15) ? 1 : draw(1, largest),
-                keys = draw.chance(40) ? queries : draw(1, largest), query_size = 8 * draw(1, units),
+  const int64_t shared = draw.chance(30) ? draw(2, 4) : 1, query_size = 8 * draw(1, units),
                 value_size = draw.chance(70) ? query_size : 8 * draw(1, units);
+  const bool one_query = draw.chance(15);
+  const int64_t batch = sizes(1, 3), kv_heads = sizes(1, 3), heads = kv_heads * shared,
+                queries = one_query ? 1 : sizes(1, largest), keys = sizes.chance(40) ? queries : sizes(1, largest);
   std::string line =
       concat("attention(", half, '[', batch, ',', queries, ',', heads * query_size, "], ", half, '[', batch, ',', keys,
              ',', kv_heads * query_size, "], ", half, '[', batch, ',', keys, ',', kv_heads * value_size, ']');
@@ -36,16 +38,16 @@ std::string random_line(uint64_t seed, int64_t largest, int64_t units) {
   return line;
 }
 
-std::string random_lines(uint64_t seed, int count, int64_t largest, int64_t units) {
+std::string random_lines(uint64_t seed, int count, int64_t largest, int64_t units, uint64_t alike) {
   std::string text;
-  for (int i = 0; i < count; ++i) text += random_line(seed + uint64_t(i), largest, units) + "\n";
+  for (int i = 0; i < count; ++i) text += random_line(seed + uint64_t(i), largest, units, alike) + "\n";
   return text;
 }
 
 TEST(EmulatedAttention, GivesTheReferencesResultsForRandomShapes) {
   const testing::EmulatedGpu emulated;
   const char* asked = std::getenv("TEMPER_RANDOM_SHAPES");
-  testing::check_lines("random", random_lines(1, asked ? std::atoi(asked) : 12, 150, 12), emulated.compiler(),
+  testing::check_lines("random", random_lines(1, asked ? std::atoi(asked) : 12, 150, 12, 1), emulated.compiler(),
                        emulated.gpu(), {.recipes = "attention", .one_config = true});
 }
 
@@ -63,8 +65,9 @@ TEST(CudaAttention, GivesTheReferencesResultsForRandomShapes) {
   TEMPER_NEEDS_GPU(gpu);
   TEMPER_NEEDS_NVRTC(compiler);
   const char* asked = std::getenv("TEMPER_RANDOM_SHAPES");
-  testing::check_lines("random", random_lines(testing::first_seed(), asked ? std::atoi(asked) : 60, 400, 32), *compiler,
-                       gpu, {.recipes = "attention", .one_config = asked != nullptr});
+  const size_t alike = asked ? 8 : 1;
+  testing::check_lines("random", random_lines(testing::first_seed(), asked ? std::atoi(asked) : 60, 400, 32, alike),
+                       *compiler, gpu, {.recipes = "attention", .one_config = asked != nullptr, .alike = alike});
 }
 
 }  // namespace

@@ -20,6 +20,7 @@ struct CaseChoice {
   std::string_view recipes;      // a part of the names of those to take
   uint32_t blocks = UINT32_MAX;  // of a launch at most; for kernels that walk over their tiles (clusters do not)
   bool one_config = false;       // of each recipe for each line, in turns; else all
+  size_t alike = 1;              // lines that take the same turn
   std::string_view config;       // instead of those that recipes offer
   std::string_view with;         // a part of the texts of configurations to take; lines without any are left out
   std::vector<double> put;       // into inputs that are no constants, see put_values
@@ -71,7 +72,7 @@ inline void check_lines(const std::string& name, const std::string& text, const 
       if (!choice.config.empty()) configs.resize(1), configs[0].text = choice.config;
       for (size_t c = 0; c < configs.size(); ++c) {
         const Config& config = configs[c];
-        if (choice.one_config && c != l % configs.size()) continue;
+        if (choice.one_config && c != l / choice.alike % configs.size()) continue;
         std::vector<Problem> problems{problem};
         if (const auto parts = in_larger_tensors(*recipe, problem, config)) problems.push_back(*parts);
         for (const Problem& p : problems) {
