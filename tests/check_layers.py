@@ -59,7 +59,7 @@ CUDA = {
     "gather": ". support",
     "grid_sample": ". support",
     "lrn": ". support",
-    "matmul": ". support gemm",
+    "matmul": ". support gemm rows",
     "normalize": ". support rows",
     "pad": ". support",
     "pointwise": ". support",

@@ -72,6 +72,8 @@ void DeviceExecutor::find_buffers() {
   std::byte* behind = arena_.data() + plan_.arena_bytes();
   for (int64_t at : inputs_at_) inputs_.push_back(behind + at);
   for (int64_t at : outputs_at_) outputs_.push_back(behind + at);
+  // Every run brings the inputs again, so that a cache may grow where it was copied to.
+  for (const auto& [input, output] : shared_) outputs_[output] = behind + inputs_at_[input];
   moves_ = arena_.moves();
 }
 

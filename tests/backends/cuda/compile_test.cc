@@ -85,7 +85,7 @@ const char* const kProblems[] = {
     "i64[1]) heads=12 kv_heads=12 scale=0.125 right=0 from_end=true",
     "normalized_matmul(f16[1,1,768], f32[768]*, f32[768]*, f16[768,2304]*, f16[2304]*) axes=[2] between=\"(3) "
     "3=mul.f32(0,1) 4=add.f32(3,2) 5=cast.f16(4)\" epilogue=\"(2) 2=cast.f32(1) 3=add.f32(0,2) 4=cast.f16(3)\"",
-    "normalized_matmul(bf16[8,4096], f32[4096]*, bf16[4096,768]*) axes=[1] center=false between=\"(2) 2=mul.f32(0,1) "
+    "normalized_matmul(bf16[4,4096], f32[4096]*, bf16[4096,768]*) axes=[1] center=false between=\"(2) 2=mul.f32(0,1) "
     "3=cast.bf16(2)\" epilogue=\"(1) 1=cast.bf16(0)\"",
     "attention(f16[2,1,768], f16[2,1024,768], f16[2,1024,768], _, i64[2]) heads=12 kv_heads=12 scale=0.125",
     "recurrent(f32[9,32,1024], _, f32[1,1024,256]*, _, _, f32[1,32,256], f32[1,32,256]) kind=lstm projected=true",

@@ -78,6 +78,6 @@ Recipe::Work work(const Problem& problem, const Config& config, const GpuPropert
 }  // namespace
 
 extern const Recipe arg_reduce_recipe;
-const Recipe arg_reduce_recipe{"cuda.arg_reduce", 4, supports, configs, work};
+const Recipe arg_reduce_recipe{"cuda.arg_reduce", 5, supports, configs, work};
 
 }  // namespace temper::cuda

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The position of the best element of a row (best.cuh). Generated before this text: MAX, LAST, and what rows.cuh needs;
 // rows run along one axis.
+using Position = i64;
 #include "backends/cuda/arg_reduce/best.cuh"
 #include "backends/cuda/rows/rows.cuh"
 

@@ -2,6 +2,7 @@
 // The position of the best element of a long row, as arg_reduce.cu finds it, by a block of its own or by SPLITS blocks
 // of a cluster: UNROLL elements of a thread are on their way at once. Generated before this text: Input, MAX, LAST,
 // SPLITS.
+using Position = i32;
 #include "backends/cuda/arg_reduce/best.cuh"
 #include "backends/cuda/rows/row_sums.cuh"
 
@@ -36,25 +37,21 @@ extern "C" __global__ void CLUSTER __launch_bounds__(THREADS)
     for (int u = 0; u < UNROLL; ++u)
       if (begin + u * THREADS < p.count) best = better_of(best, Best{begin + u * THREADS, hold(x[u])});
   }
-  best = across_threads<32>(best, [](const Best& a, const Best& b) { return better_of(a, b); });
-  if (threadIdx.x % 32 == 0) found[1 + threadIdx.x / 32] = best;
+  auto better = [](const Best& a, const Best& b) { return better_of(a, b); };
+  const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  best = across_threads<32>(best, better);
+  if (lane == 0) found[1 + warp] = best;
   __syncthreads();
-  if (threadIdx.x == 0) {
-#pragma unroll
-    for (int warp = 1; warp < THREADS / 32; ++warp) best = better_of(best, found[1 + warp]);
-    found[0] = best;
+  if (warp == 0) {
+    best = across_threads<THREADS / 32>(found[1 + lane % (THREADS / 32)], better);
+    if (lane == 0) found[0] = best;
   }
   if constexpr (PARTS > 1) meet_cluster();
-  if (blockIdx.y == 0 && threadIdx.x == 0) {
-    if constexpr (PARTS > 1) {
-      Best others[PARTS];
-#pragma unroll
-      for (u32 i = 1; i < PARTS; ++i)
-        others[i] = *reinterpret_cast<const Best*>(in_block(reinterpret_cast<u8*>(found), i));
-#pragma unroll
-      for (u32 i = 1; i < PARTS; ++i) best = better_of(best, others[i]);
-    }
-    out[blockIdx.x] = best.at;
+  if (blockIdx.y == 0 && warp == 0) {
+    if constexpr (PARTS > 1)
+      best = across_threads<PARTS>(*reinterpret_cast<const Best*>(in_block(reinterpret_cast<u8*>(found), lane % PARTS)),
+                                   better);
+    if (lane == 0) out[blockIdx.x] = best.at;
   }
   if constexpr (PARTS > 1) meet_cluster();  // the first block may still read here
 }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The better of two elements of a row: NaN beats numbers, ties go to the first or the last. That is an order, so it
-// does not matter how threads share a row. Generated before this text: Input, MAX, LAST.
+// does not matter how threads share a row. Generated before this text: Input, Position (i64, or i32 where that holds
+// those of a row), MAX, LAST.
 #pragma once
 #include "backends/cuda/support/memory.cuh"
 
 using H = Held<Input>;
-struct alignas(8) Best {
-  i64 at;  // -1: none yet
+struct Best {
+  Position at;  // -1: none yet
   H value;
 };
 

@@ -26,6 +26,31 @@ struct Part {
   float y[SIZE];
 };
 
+// What parts make together of an element: all are on their way at once. Every thread has elements of its own.
+struct Joined {
+  float most, sum, y;
+};
+template <int COUNT, class F>
+DEVICE Joined join(float unit, u32 element, F&& part_of) {
+  float mosts[COUNT], sums[COUNT], ys[COUNT];
+#pragma unroll
+  for (int i = 0; i < COUNT; ++i) {
+    const Part& part = part_of(i);
+    mosts[i] = part.most, sums[i] = part.sum, ys[i] = part.y[element];
+  }
+  Joined all{nothing(), 0, 0};
+#pragma unroll
+  for (int i = 0; i < COUNT; ++i) all.most = fmaxf(all.most, mosts[i]);
+  const float from = finite_or_zero(all.most) * unit;
+#pragma unroll
+  for (int i = 0; i < COUNT; ++i) {
+    const float by = exp2_flushed(fmaf(mosts[i], unit, -from));
+    all.sum = fmaf(sums[i], by, all.sum);
+    all.y = fmaf(ys[i], by, all.y);
+  }
+  return all;
+}
+
 struct AllParameters {
   Parameters attention;
 #if APPENDS
@@ -60,6 +85,7 @@ DEVICE void append_rows(Half* to, const Half* cache, const Half* fresh, i64 pitc
 
 extern "C" __global__ void CLUSTER __launch_bounds__(WARPS * 32) attention_one(ARGUMENTS, const AllParameters all) {
   const Parameters& p = all.attention;
+  let_next_kernel_start();
   Part* const parts = reinterpret_cast<Part*>(dynamic_shared());  // of the warps, then of the block
   const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32, group = lane / LANES, of_key = lane % LANES * 8;
   const u32 batch = divide(blockIdx.x, p.heads), head = blockIdx.x - batch * p.heads.divisor;
@@ -165,48 +191,27 @@ extern "C" __global__ void CLUSTER __launch_bounds__(WARPS * 32) attention_one(A
     for (int j = 0; j < 8; ++j) own.y[of_key + j] = y_sums[j];
   }
   __syncthreads();
-  // Every thread has elements of the result, and joins the parts for them.
-  auto join = [&](auto&& part_of, int count, u32 element, float& all_most, float& all_sum) {
-    all_most = nothing();
-    for (int i = 0; i < count; ++i) all_most = fmaxf(all_most, part_of(i).most);
-    const float from = finite_or_zero(all_most) * p.unit;
-    float y_sum = 0;
-    all_sum = 0;
-    for (int i = 0; i < count; ++i) {
-      const Part& part = part_of(i);
-      const float by = exp2_flushed(fmaf(part.most, p.unit, -from));
-      all_sum = fmaf(part.sum, by, all_sum);
-      y_sum = fmaf(part.y[element], by, y_sum);
-    }
-    return y_sum;
-  };
   y += i64(batch) * p.y_batch + i64(head) * SIZE;
-  auto store = [&](u32 element, float y_sum, float all_sum) {
-    y[element] = store_as<Half>(is_nothing(p, all_sum) ? 0.0f : y_sum / all_sum);
+  auto store = [&](u32 element, const Joined& all) {
+    y[element] = store_as<Half>(is_nothing(p, all.sum) ? 0.0f : all.y / all.sum);
   };
   Part& whole = parts[PARTS];
   for (u32 element = threadIdx.x; element < u32(SIZE); element += WARPS * 32) {
-    float all_most, all_sum;
-    const float y_sum = join([&](int i) -> const Part& { return parts[i]; }, PARTS, element, all_most, all_sum);
+    const Joined joined = join<PARTS>(p.unit, element, [&](int i) -> const Part& { return parts[i]; });
     if constexpr (SPLITS == 1) {
-      store(element, y_sum, all_sum);
+      store(element, joined);
     } else {
-      whole.y[element] = y_sum;
-      if (element == 0) whole.most = all_most, whole.sum = all_sum;
+      whole.y[element] = joined.y;
+      if (element == 0) whole.most = joined.most, whole.sum = joined.sum;
     }
   }
 #if SPLITS > 1
   meet_cluster();
   if (blockIdx.y == 0)
-    for (u32 element = threadIdx.x; element < u32(SIZE); element += WARPS * 32) {
-      float all_most, all_sum;
-      const float y_sum = join(
-          [&](int i) -> const Part& {
-            return reinterpret_cast<const Part*>(in_block(reinterpret_cast<u8*>(parts), u32(i)))[PARTS];
-          },
-          SPLITS, element, all_most, all_sum);
-      store(element, y_sum, all_sum);
-    }
+    for (u32 element = threadIdx.x; element < u32(SIZE); element += WARPS * 32)
+      store(element, join<SPLITS>(p.unit, element, [&](int i) -> const Part& {
+              return reinterpret_cast<const Part*>(in_block(reinterpret_cast<u8*>(parts), u32(i)))[PARTS];
+            }));
   meet_cluster();  // the first block may still read here
 #endif
 }

@@ -20,6 +20,7 @@ namespace {
 constexpr int64_t kMostRows = 8;
 constexpr int64_t kChunk = 8, kMostDepth = 1 << 16;
 constexpr int kWarps = 4;
+constexpr int64_t kMostNormalized = 1 << 14;  // elements of all rows, in shared memory
 
 // Columns of a warp, and warps that share them.
 struct Shares {
@@ -69,11 +70,12 @@ Support normalization_supports(const Problem& problem) {
     return refused("a normalisation along other axes than the depth");
   if (op->between.inputs > 5 || op->between.steps.size() > 100)
     return refused("a program of ", op->between.steps.size(), " steps between normalisation and product");
-  const int64_t depth = sizes_of(problem).depth;
+  const Sizes s = sizes_of(problem);
+  if (s.rows * s.depth > kMostNormalized) return refused(s.rows, " rows of ", s.depth, " elements to normalise");
   for (size_t i = 1; i < weights_at(problem); ++i) {
     const Port& port = problem.inputs[i];
     if (!port.is_constant || !is_float(port.type.dtype) || port.type.dtype == DType::f64 || port.dims().empty() ||
-        port.dims().back() != depth || element_count(port.dims()) != depth)
+        port.dims().back() != s.depth || element_count(port.dims()) != s.depth)
       return refused(port.type, " between a normalisation and a product");
   }
   return supported();
@@ -123,10 +125,10 @@ struct ExtrasText {
     const std::string name = concat('e', o);
     const std::string_view type = memory_type(port.type.dtype);
     parameters += concat("const ", type, "* ", name, ", ");
-    fields += concat("Held<", type, "> ", name, "; ");
-    (port.is_constant ? constant : given) += concat("(to).", name, " = hold(", name, "[(row) * p.row_stride[", o,
-                                                    "] + (column) * p.column_stride[", o, "]]); ");
-    arguments += concat(", (extras).", name);
+    fields += concat(type, ' ', name, "; ");  // as it was loaded: what computes with it would wait for it
+    (port.is_constant ? constant : given) +=
+        concat("(to).", name, " = ", name, "[(row) * p.row_stride[", o, "] + (column) * p.column_stride[", o, "]]; ");
+    arguments += concat(", hold((extras).", name, ')');
   }
 };
 
@@ -229,7 +231,7 @@ bool takes_parts(const Problem& problem, const Config&) {
 }  // namespace
 
 extern const Recipe matmul_rows_recipe;
-const Recipe matmul_rows_recipe{"cuda.matmul.rows", 2,       supports, configs,        work, {},
+const Recipe matmul_rows_recipe{"cuda.matmul.rows", 3,       supports, configs,        work, {},
                                 takes_parts,        nullptr, false,    expected_clocks};
 
 }  // namespace temper::cuda

@@ -2,15 +2,15 @@
 // Products of few rows by constant weights, which are read once: a warp has COLUMNS columns of the result, whose
 // weights lie one behind the other, and its lanes share their depth, 16 bytes at a time. SPLIT warps of a block share
 // columns. As many weights as registers hold are on their way before the previous kernel has ended, with whatever else
-// is constant. With NORMALIZED, rows are normalised before they are multiplied: every warp finds the mean and the
-// variance of whole rows itself, for they are short, and a launch would take longer.
+// is constant. With NORMALIZED, every block normalises the rows first, in shared memory: they are short, and a launch
+// would take longer.
 //
 // Defined before this text: A (of the rows and the weights, f16 or bf16), Output, ROWS, DEPTH (a multiple of 8),
 // COLUMNS, SPLIT, WARPS (of a block), OPERANDS (the output and the epilogue's inputs), EXTRAS (their parameters),
 // struct Extras (a result's inputs of the epilogue), LOAD_CONSTANT and LOAD_GIVEN(to, row, column), which fill it in,
 // and EPILOGUE(sum, extras). For NORMALIZED: CENTER, BETWEEN_EXTRAS (parameters), struct Fixed (what eight elements of
 // any row have in common), LOAD_FIXED(to, k) and BETWEEN(value, fixed, j), which gives a value of A.
-#include "backends/cuda/support/memory.cuh"
+#include "backends/cuda/rows/row_sums.cuh"
 
 struct Parameters {
   u32 columns;
@@ -20,9 +20,10 @@ struct Parameters {
 };
 
 constexpr int CHUNK = 8, STEP = 32 * CHUNK, STEPS = (DEPTH + STEP - 1) / STEP, MINE = (STEPS + SPLIT - 1) / SPLIT;
-constexpr int HELD = ROWS <= 4 ? 16 : NORMALIZED ? 4 : 8;  // chunks of weights
+constexpr int HELD = ROWS > 4 ? 8 : 16;  // chunks of weights
 constexpr int AHEAD = MINE * COLUMNS <= HELD ? MINE : HELD / COLUMNS, GROUPS = WARPS / SPLIT;
-constexpr int RESULTS = ROWS * COLUMNS;  // of a warp, one for each of its first lanes
+constexpr bool WHOLE = DEPTH % (STEP * SPLIT) == 0 && MINE % AHEAD == 0;  // every load is inside of the depth
+constexpr int RESULTS = ROWS * COLUMNS;                                   // of a warp, one for each of its first lanes
 static_assert(RESULTS <= 32 && HELD % COLUMNS == 0, "lanes and registers");
 
 DEVICE float across_warp(float sum) {
@@ -31,60 +32,69 @@ DEVICE float across_warp(float sum) {
   return sum;
 }
 
-// The rows as they are multiplied.
-struct Row {
-  const A* at;
-  float mean, factor;
-};
 #if NORMALIZED
-// What rows have in common of the lane's chunks, where registers hold it.
-constexpr bool FIXED_HELD = AHEAD == MINE && MINE <= 4;
+// Of a row that all threads share where it is the only one, else a warp for each.
+constexpr int SHARING = ROWS == 1 ? WARPS * 32 : 32, CHUNKS = DEPTH / CHUNK, ITEMS = (CHUNKS + SHARING - 1) / SHARING;
+constexpr bool KEPT = ITEMS <= 8, FIXED_HELD = ITEMS <= 2;
+struct Row {
+  u32 chunk;  // this thread's first
+  Fixed fixed[FIXED_HELD ? ITEMS : 1];
+};
 
-// Sums of 16 bits are sums of f32 (see normalize.cu).
-DEVICE Row normalized_row(const A* at, const Parameters& p) {
-  const u32 first = threadIdx.x % 32 * CHUNK;
-  Row row{at, 0, 0};
-  constexpr bool KEPT = STEPS <= (ROWS > 4 ? 4 : 8);
-  Vec<A, CHUNK> kept[KEPT ? STEPS : 1];
-  auto each = [&](auto&& f) {
-    auto chunk = [&](int i) {
-      const u32 k = u32(i) * STEP + first;
-      if (DEPTH % STEP && k >= u32(DEPTH)) return;
-      const Vec<A, CHUNK> x = KEPT ? kept[KEPT ? i : 0] : load_vector<CHUNK>(at + k);
-#pragma unroll
-      for (int j = 0; j < CHUNK; ++j) f(hold(x.at[j]), j % 4);
-    };
-    if constexpr (KEPT) {
-#pragma unroll
-      for (int i = 0; i < STEPS; ++i) chunk(i);
-    } else {
-#pragma unroll 2
-      for (int i = 0; i < STEPS; ++i) chunk(i);
-    }
-  };
-  if constexpr (KEPT) {
-#pragma unroll
-    for (int i = 0; i < STEPS; ++i) {
-      const u32 k = u32(i) * STEP + first;
-      if (DEPTH % STEP == 0 || k < u32(DEPTH)) kept[KEPT ? i : 0] = load_vector<CHUNK>(at + k);
-    }
+// f(i, chunk) for this thread's chunks of a row.
+template <class F>
+DEVICE void each_chunk(const Row& row, F&& f) {
+#pragma unroll(KEPT ? ITEMS : 2)
+  for (int i = 0; i < ITEMS; ++i) {
+    const u32 chunk = u32(i) * SHARING + row.chunk;
+    if (CHUNKS % SHARING == 0 || chunk < u32(CHUNKS)) f(i, chunk);
   }
+}
+
+// Sums of 16 bits are sums of f32 (see normalize.cu). load_fixed(to, chunk) where registers do not hold it.
+template <class F>
+DEVICE void normalize(const Row& row, const A* from, A* to, const Parameters& p, F&& load_fixed) {
+  Vec<A, CHUNK> kept[KEPT ? ITEMS : 1];
+  if constexpr (KEPT) each_chunk(row, [&](int i, u32 chunk) { kept[i] = load_vector<CHUNK>(from + chunk * CHUNK); });
+  auto each = [&](auto&& f) {
+    each_chunk(row, [&](int i, u32 chunk) {
+      const Vec<A, CHUNK> x = KEPT ? kept[KEPT ? i : 0] : load_vector<CHUNK>(from + chunk * CHUNK);
+#pragma unroll
+      for (int j = 0; j < CHUNK; ++j) f(hold(x.at[j]), i, chunk, j);
+    });
+  };
+  float mean = 0;
   if constexpr (CENTER) {
     float sums[4] = {};
-    each([&](float x, int j) { sums[j] += x; });
-    row.mean = across_warp((sums[0] + sums[1]) + (sums[2] + sums[3])) * p.inverse;
+    each([&](float x, int, u32, int j) { sums[j % 4] += x; });
+    PlainSum<float> sum{(sums[0] + sums[1]) + (sums[2] + sums[3])};
+    mean = sum_across<SHARING, 0>(sum).value() * p.inverse;
   }
   float squares[4] = {};
-  each([&](float x, int j) { squares[j] = fmaf(x - row.mean, x - row.mean, squares[j]); });
-  row.factor = reciprocal_root_fast(
-      fmaf(across_warp((squares[0] + squares[1]) + (squares[2] + squares[3])), p.inverse, p.epsilon));
-  return row;
+  each([&](float x, int, u32, int j) { squares[j % 4] = fmaf(x - mean, x - mean, squares[j % 4]); });
+  PlainSum<float> square{(squares[0] + squares[1]) + (squares[2] + squares[3])};
+  const float factor = reciprocal_root_fast(fmaf(sum_across<SHARING, 1>(square).value(), p.inverse, p.epsilon));
+  each_chunk(row, [&](int i, u32 chunk) {
+    const Vec<A, CHUNK> x = KEPT ? kept[KEPT ? i : 0] : load_vector<CHUNK>(from + chunk * CHUNK);
+    Fixed fixed;
+    if constexpr (FIXED_HELD) fixed = row.fixed[FIXED_HELD ? i : 0];
+    else load_fixed(fixed, chunk);
+    Vec<A, CHUNK> y;
+#pragma unroll
+    for (int j = 0; j < CHUNK; ++j) y.at[j] = store_as<A>(BETWEEN((hold(x.at[j]) - mean) * factor, fixed, j));
+    store_vector(to + chunk * CHUNK, y);
+  });
 }
 #endif
 
-extern "C" __global__ void __launch_bounds__(WARPS * 32)
+// Of several rows, the compiler would rather spill than have fewer blocks beside each other, if it were not told.
+extern "C" __global__ void __launch_bounds__(WARPS * 32, ROWS > 2 ? 2 : 0)
     matmul_rows(const A* a, const A* weights, BETWEEN_EXTRAS EXTRAS Output* out, const Parameters p) {
   __shared__ float partial[SPLIT > 1 ? WARPS : 1][RESULTS];
+#if NORMALIZED
+  __shared__ Vec<A, CHUNK> normalized[ROWS][CHUNKS];
+#endif
+  let_next_kernel_start();  // whose weights then come with these
   const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32, part = warp % SPLIT, group = warp / SPLIT;
   const u32 first = (blockIdx.x * GROUPS + group) * COLUMNS;
   auto depth_of = [&](int step) { return (u32(step) * SPLIT + part) * STEP + lane * CHUNK; };
@@ -96,19 +106,17 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32)
 #pragma unroll
       for (int c = 0; c < COLUMNS; ++c) {
         ahead[i][c] = {};
-        if (k < u32(DEPTH) && first + c < p.columns)
+        if ((WHOLE || k < u32(DEPTH)) && first + c < p.columns)
           ahead[i][c] = load_vector<CHUNK>(weights + i64(first + c) * DEPTH + k);
       }
     }
   };
   load(0);
 #if NORMALIZED
-  Fixed fixed[FIXED_HELD ? MINE : 1];
-  if constexpr (FIXED_HELD) {
-#pragma unroll
-    for (int i = 0; i < MINE; ++i)
-      if (depth_of(i) < u32(DEPTH)) LOAD_FIXED(fixed[FIXED_HELD ? i : 0], depth_of(i));
-  }
+  Row given;
+  given.chunk = threadIdx.x % SHARING;
+  if constexpr (FIXED_HELD)
+    each_chunk(given, [&](int i, u32 chunk) { LOAD_FIXED(given.fixed[FIXED_HELD ? i : 0], chunk * CHUNK); });
 #endif
   // The lane's own result.
   const u32 row = lane / COLUMNS, column = first + lane % COLUMNS;
@@ -117,15 +125,12 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32)
   if (stores) LOAD_CONSTANT(extras, row, column);
   wait_for_inputs();
   if (stores) LOAD_GIVEN(extras, row, column);
-  Row rows[ROWS];
-#pragma unroll
-  for (int r = 0; r < ROWS; ++r) {
 #if NORMALIZED
-    rows[r] = normalized_row(a + i64(r) * p.a_row, p);
-#else
-    rows[r] = {a + i64(r) * p.a_row, 0, 1};
+  for (u32 r = ROWS == 1 ? 0 : warp; r < u32(ROWS); r += WARPS)
+    normalize(given, a + i64(r) * p.a_row, normalized[r][0].at, p,
+              [&](Fixed& to, u32 chunk) { LOAD_FIXED(to, chunk * CHUNK); });
+  __syncthreads();
 #endif
-  }
   float sums[ROWS][COLUMNS];
 #pragma unroll
   for (int r = 0; r < ROWS; ++r)
@@ -137,27 +142,18 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32)
 #pragma unroll
     for (int i = 0; i < AHEAD; ++i) {
       const u32 k = depth_of(begin + i);
-      if (k >= u32(DEPTH)) break;
-#if NORMALIZED
-      Fixed of_chunk;
-      if constexpr (FIXED_HELD) of_chunk = fixed[FIXED_HELD ? i : 0];
-      else LOAD_FIXED(of_chunk, k);
-#endif
+      if (!WHOLE && k >= u32(DEPTH)) break;
 #pragma unroll
       for (int r = 0; r < ROWS; ++r) {
-        const Vec<A, CHUNK> given = load_vector<CHUNK>(rows[r].at + k);
-        float x[CHUNK];
-#pragma unroll
-        for (int j = 0; j < CHUNK; ++j) {
-          x[j] = hold(given.at[j]);
 #if NORMALIZED
-          x[j] = BETWEEN((x[j] - rows[r].mean) * rows[r].factor, of_chunk, j);
+        const Vec<A, CHUNK> x = normalized[r][k / CHUNK];
+#else
+        const Vec<A, CHUNK> x = load_vector<CHUNK>(a + i64(r) * p.a_row + k);
 #endif
-        }
 #pragma unroll
         for (int c = 0; c < COLUMNS; ++c)
 #pragma unroll
-          for (int j = 0; j < CHUNK; ++j) sums[r][c] = fmaf(x[j], hold(ahead[i][c].at[j]), sums[r][c]);
+          for (int j = 0; j < CHUNK; ++j) sums[r][c] = fmaf(hold(x.at[j]), hold(ahead[i][c].at[j]), sums[r][c]);
       }
     }
   }

@@ -75,11 +75,16 @@ DEVICE float byte_as_float(const Vec<u32, WORDS>& x, int v, u32 pattern) {
 }
 
 // Every kernel that may start before the previous one in the stream has ended (PDL, Job::overlap) calls this on every
-// path to its end, before it reads or writes anything but constants. From here on the next kernel may start, and what
-// previous kernels wrote is visible.
-DEVICE void wait_for_inputs() {
+// path to its end, before it reads or writes anything but constants. From here on the next kernel may start (with
+// let_next_kernel_start already before), and what previous kernels wrote is visible.
+DEVICE void let_next_kernel_start() {
 #if __CUDA_ARCH__ >= 900
   launch_dependents();
+#endif
+}
+DEVICE void wait_for_inputs() {
+  let_next_kernel_start();
+#if __CUDA_ARCH__ >= 900
   wait_for_previous_kernel();
 #endif
 }
