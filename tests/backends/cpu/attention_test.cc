@@ -3,6 +3,8 @@
 // of this machine. TEMPER_RANDOM_SHAPES says how many; 50 else.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdlib>
 
 #include "../attention_lines.h"
@@ -85,6 +87,16 @@ Tensor run_in_parts(const Tactic& kernel, Problem problem, const Config& config,
   return testing::load_layout(y.type.dtype, y.dims(), Layout::plain, out.data(), y.pitch);
 }
 
+// What bf16 explains, which has 8 bits. The result and the reference are rounded to it, each by up to 2^-8 of it. The
+// kernel rounds the shares as well: the largest is 1 and has no error, of two keys the other is at most half of the
+// sum, so the result is off by 2^-9 of the largest value; with more keys errors have either sign. Of 384 random shapes,
+// by tiles and by pairs, the worst was off by 0.30 of 2^-8 beyond the roundings, the median by 0.17.
+testing::Tolerance bf16_tolerance(const Tensor& values) {
+  double largest = 0;
+  for (const double value : values.to_doubles()) largest = std::max(largest, std::abs(value));
+  return {0x1p-7, 0x1p-9 * largest};
+}
+
 TEST(CpuAttention, GivesTheReferencesResultsForRandomShapes) {
   const char* asked = std::getenv("TEMPER_RANDOM_SHAPES");
   const uint64_t count = asked ? uint64_t(std::atoi(asked)) : 50;
@@ -106,8 +118,7 @@ TEST(CpuAttention, GivesTheReferencesResultsForRandomShapes) {
       if (want.dtype() == DType::f32) t = {1e-5, 1e-5};  // sums of a hundred weights, each with the error of exp
       for (const auto& [name, kernel, device] : ways(isa, want.dtype())) {
         SCOPED_TRACE(name);
-        // Shares are rounded to bf16, each by up to 2^-9 of it; values are of a few units.
-        if (name != "f32") t.absolute = 1.2e-2;
+        if (name != "f32") t = bf16_tolerance(inputs[2]);
         ASSERT_TRUE(kernel.supports(problem, device).yes());
         const Config config = kernel.configs(problem, device).at(0);
         const Tensor whole = testing::run_tactic(kernel, problem, config, inputs, device).at(0);
