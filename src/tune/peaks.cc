@@ -128,15 +128,14 @@ __attribute__((target("arch=armv8.2-a+dotprod"))) float multiply_add_i8(int64_t 
 }
 #endif
 
-// `products` is what one step of one chain multiplies.
-double operations_per_s(float (*loop)(int64_t), int products, int threads) {
+double operations_per_s(const PeakLoop& loop, int threads) {
   std::vector<float> results(size_t(threads), 0);
-  const auto body = [&] { run_members(threads, [&](int member) { results[size_t(member)] += loop(kRounds); }); };
+  const auto body = [&] { run_members(threads, [&](int member) { results[size_t(member)] += loop.run(kRounds); }); };
   const double ms = quick_time_ms(body, {.max_ms = 200, .max_runs = 60});
   // What was computed is looked at: without that, it would not be.
   volatile float sink = 0;
   for (float result : results) sink = sink + result;
-  return 2.0 * products * kChains * double(kRounds) * threads / (ms / 1e3);
+  return 2.0 * loop.products * kChains * double(kRounds) * threads / (ms / 1e3);
 }
 
 double read_bytes_per_s(int threads) {
@@ -162,25 +161,32 @@ double read_bytes_per_s(int threads) {
 
 }  // namespace
 
+std::vector<PeakLoop> peak_loops(const Device& device) {
+  std::vector<PeakLoop> loops;
+#if defined(__x86_64__)
+  if (device.avx512) loops.push_back({&Peaks::f32_per_s, "avx512", 16, multiply_add_avx512});
+  else if (device.avx2) loops.push_back({&Peaks::f32_per_s, "avx2", 8, multiply_add_avx2});
+  if (may_use_tiles(device)) {
+    loops.push_back({&Peaks::bf16_per_s, "amx", 16 * 16 * 32, multiply_add_bf16_tiles});
+    loops.push_back({&Peaks::i8_per_s, "amx", 16 * 16 * 64, multiply_add_i8_tiles});
+  } else {
+    if (device.avx512_bf16) loops.push_back({&Peaks::bf16_per_s, "avx512_bf16", 32, multiply_add_bf16});
+    if (device.avx512_vnni) loops.push_back({&Peaks::i8_per_s, "avx512_vnni", 64, multiply_add_i8});
+  }
+#elif defined(__aarch64__)
+  if (device.dot_product) loops.push_back({&Peaks::i8_per_s, "dotprod", 16, multiply_add_i8});
+#endif
+  if (loops.empty() || loops[0].rate != &Peaks::f32_per_s)
+    loops.push_back({&Peaks::f32_per_s, "base", 4, multiply_add_base});
+  return loops;
+}
+
 Peaks measure_peaks(const Device& device, int threads) {
   Peaks peaks;
   if (device.gpu) return measure_gpu_peaks(device);
   if (device.backend != "cpu") return peaks;
   peaks.bytes_per_s = read_bytes_per_s(threads);
-#if defined(__x86_64__)
-  if (device.avx512) peaks.f32_per_s = operations_per_s(multiply_add_avx512, 16, threads);
-  else if (device.avx2) peaks.f32_per_s = operations_per_s(multiply_add_avx2, 8, threads);
-  if (may_use_tiles(device)) {
-    peaks.bf16_per_s = operations_per_s(multiply_add_bf16_tiles, 16 * 16 * 32, threads);
-    peaks.i8_per_s = operations_per_s(multiply_add_i8_tiles, 16 * 16 * 64, threads);
-  } else {
-    if (device.avx512_bf16) peaks.bf16_per_s = operations_per_s(multiply_add_bf16, 32, threads);
-    if (device.avx512_vnni) peaks.i8_per_s = operations_per_s(multiply_add_i8, 64, threads);
-  }
-#elif defined(__aarch64__)
-  if (device.dot_product) peaks.i8_per_s = operations_per_s(multiply_add_i8, 16, threads);
-#endif
-  if (peaks.f32_per_s == 0) peaks.f32_per_s = operations_per_s(multiply_add_base, 4, threads);
+  for (const PeakLoop& loop : peak_loops(device)) peaks.*loop.rate = operations_per_s(loop, threads);
   return peaks;
 }
 

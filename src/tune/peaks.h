@@ -3,6 +3,7 @@
 // copies that there are on a GPU.
 #pragma once
 #include <functional>
+#include <vector>
 
 #include "backends/tactic.h"
 #include "measure/instruments.h"
@@ -16,6 +17,16 @@ struct Peaks {
   double f32_per_s = 0, bf16_per_s = 0, i8_per_s = 0;  // operations; a product and its sum are two
   double f16_per_s = 0;                                // of a GPU
 };
+
+// What the limit of one kind of arithmetic is measured by: a loop on registers alone.
+struct PeakLoop {
+  double Peaks::* rate;
+  const char* instructions;
+  int products;                  // that one instruction adds up
+  float (*run)(int64_t rounds);  // a number that depends on all it computed
+};
+// One for each kind that the CPU has instructions for: those that multiply most at a time.
+std::vector<PeakLoop> peak_loops(const Device& device);
 
 Peaks measure_peaks(const Device& device, int threads);  // takes about a second
 Peaks measure_gpu_peaks(const Device& device);
