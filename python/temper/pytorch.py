@@ -138,6 +138,7 @@ def _one_registry() -> Any:
 
 class _Output(NamedTuple):
     shape: tuple[int, ...]
+    strides: tuple[int, ...]
     dtype: Any
 
 
@@ -169,7 +170,7 @@ def _exported(module: Any, tensors: Sequence[Any], folder: str) -> tuple[str, li
                               output_names=[f"output_{i}" for i in range(len(described))])  # fmt: skip
         except Exception as error:
             raise Unsupported(f"PyTorch does not write it as ONNX: {_reason(error)}") from error
-    return path, [_Output(tuple(value.shape), value.dtype) for value in described]
+    return path, [_Output(tuple(value.shape), torch.empty(value.shape, device="meta").stride(), value.dtype) for value in described]
 
 
 class _Part:
@@ -196,7 +197,8 @@ class _Part:
         self._device = devices.pop()
         if self._device.type not in ("cpu", "cuda"):
             raise Unsupported(f"its tensors are on {self._device}")
-        device = "cpu" if self._device.type == "cpu" else f"cuda:{self._device.index or 0}"
+        self._index = self._device.index or 0
+        device = "cpu" if self._device.type == "cpu" else f"cuda:{self._index}"
         with tempfile.TemporaryDirectory(prefix="temper-") as folder:
             frozen = _Frozen(graph, arguments, self._tensors, weights, computed)
             path, self._outputs = _exported(frozen, [tensor.detach() for tensor in tensors], folder)
@@ -226,8 +228,9 @@ class _Part:
             if tensor.requires_grad:
                 tensor = tensor.detach()
             inputs.append(tensor if tensor.is_contiguous() else tensor.contiguous())
-        outputs = [torch.empty(shape, dtype=dtype, device=self._device) for shape, dtype in self._outputs]
-        stream = torch.cuda.current_stream(self._device).cuda_stream if self._on_gpu else None
+        # Both are what PyTorch's own compiler calls for the same: torch.empty and torch.cuda.current_stream take 4 to 10 us more.
+        outputs = [torch.empty_strided(shape, strides, dtype=dtype, device=self._device) for shape, strides, dtype in self._outputs]
+        stream = torch._C._cuda_getCurrentRawStream(self._index) if self._on_gpu else None
         self._engine.run(inputs, outputs, stream=stream)
         if self._plain:
             return tuple(outputs)

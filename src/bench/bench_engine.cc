@@ -144,6 +144,11 @@ BenchRun bench_engine(const std::shared_ptr<const Engine>& engine, const std::ve
   else if (on_device) {
     DeviceClock clock(*sessions[0], load.cuda_graph);
     set_samples(run, measure(bodies[0], timer, clock));
+  } else if (load.device_ms && !sessions[0]->is_partitioned()) {
+    BothClocks clock(*sessions[0]);
+    const Samples samples = measure(bodies[0], timer, clock);
+    load.device_ms->assign(clock.device_ms.end() - ptrdiff_t(samples.ms.size()), clock.device_ms.end());
+    set_samples(run, samples);
   } else set_samples(run, measure(bodies[0], timer));
   if (!engine->device().gpu) run.cpu_watts_mean = energy.watts();
   std::string why_no_state;

@@ -29,7 +29,10 @@ struct LoadPattern {
   // GPUs: whether the copies of inputs and outputs are in the times, which are the host's then; without them they are
   // the GPU's own. Only one stream back to back may leave them out.
   bool transfers = false;
-  bool cuda_graph = true;            // of a GPU, without transfers: as one recorded graph, or launch by launch
+  bool cuda_graph = true;  // of a GPU, without transfers: as one recorded graph, or launch by launch
+  // GPUs, with transfers, one stream back to back: gets the GPU's own time in each sample, in their order. Left as it
+  // is where shapes depend on data.
+  std::vector<double>* device_ms = nullptr;
   std::vector<StateBinding> states;  // that each session keeps; times are the host's, then
 };
 

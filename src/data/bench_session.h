@@ -30,6 +30,8 @@ class BenchSession {
   // On a device with memory of its own, after a first run(): milliseconds there, without transfers, of `times` runs one
   // behind the other.
   std::vector<double> run_on_device(int times, bool recorded) { return session_.run_on_device(times, recorded); }
+  // run() on such a device; the milliseconds of the steps there, without the transfers around them.
+  double run_clocked() { return session_.run_clocked(in_, out_); }
   // Runs once, step by step, and adds each step's milliseconds to its samples, by segment and step. Of one stage only.
   void sample_steps(std::vector<std::vector<std::vector<double>>>& samples);
   bool is_partitioned() const { return session_.is_partitioned(); }
@@ -61,6 +63,25 @@ class DeviceClock final : public Clock {
  private:
   BenchSession& session_;
   bool recorded_, started_ = false;
+};
+
+// The host's clock for run() of a session on a GPU, with transfers. Each reading's share of the GPU, by the GPU's own
+// clock, goes to device_ms.
+class BothClocks final : public Clock {
+ public:
+  explicit BothClocks(BenchSession& session) : session_(session) {}
+  double now_ms() override { return host_clock().now_ms(); }
+  double elapsed_ms(const std::function<void()>&, int calls) override {
+    double ms = 0;
+    const double start = now_ms();
+    for (int i = 0; i < calls; ++i) ms += session_.run_clocked();
+    device_ms.push_back(ms / calls);
+    return now_ms() - start;
+  }
+  std::vector<double> device_ms;  // of one run, by reading
+
+ private:
+  BenchSession& session_;
 };
 
 }  // namespace temper

@@ -23,6 +23,10 @@ class DeviceExecutor final : public Executor {
                     const Observer& observer) override;
   DeviceExecutor* on_device() override { return this; }
 
+  // As run(). Returns the milliseconds on the device's clock between the arrival of the inputs and the end of the
+  // steps: a part of what the call takes, so that both can be compared.
+  double run_clocked(std::span<const void* const> inputs, std::span<void* const> outputs);
+
   // run() in two calls: start() returns when the work is in the queue, and finish(), which must follow, when it is done
   // and the outputs are written.
   void start(std::span<const void* const> inputs, std::span<void* const> outputs);
@@ -76,11 +80,12 @@ class DeviceExecutor final : public Executor {
   std::vector<const void*> inputs_;  // addresses on the device
   std::vector<void*> outputs_;
   std::unique_ptr<Queue::Capture> capture_;
-  std::vector<InPlace> in_place_;  // the latest first
-  std::vector<void*> results_;     // of run_resident, where some outputs are null
-  int moves_ = -1;                 // of the arena, when addresses were last taken
-  bool in_flight_ = false;         // work was put in that nobody waited for
-  std::vector<void*> started_;     // outputs of start()
+  std::vector<InPlace> in_place_;                // the latest first
+  std::vector<void*> results_;                   // of run_resident, where some outputs are null
+  int moves_ = -1;                               // of the arena, when addresses were last taken
+  bool in_flight_ = false;                       // work was put in that nobody waited for
+  std::vector<void*> started_;                   // outputs of start()
+  std::unique_ptr<Queue::Event> begins_, ends_;  // of run_clocked()
 
   void place_buffers();
   void find_buffers();

@@ -208,6 +208,8 @@ class Session {
   void* stream() { return queue().handle(); }
   // For devices with memory of their own, after a run: see DeviceExecutor::run_on_device.
   std::vector<double> run_on_device(int times, bool recorded = true);
+  // As run_prepared, for the same devices: see DeviceExecutor::run_clocked.
+  double run_clocked(std::span<const void* const> inputs, std::span<void* const> outputs);
   // As run_prepared, adding to `ms` the time of each step: see Executor::run_timed.
   void run_timed(std::span<const void* const> inputs, std::span<void* const> outputs,
                  std::vector<std::vector<double>>& ms);

@@ -333,7 +333,7 @@ class Trtexec {
     }
   }
 
-  BenchRun measured(bool transfers) const {
+  BenchRun measured(bool transfers, std::vector<double>* device_ms) const {
     TimerOptions timer;
     timer.warmup_seconds = settings_.warm_up_ms / 1e3;
     timer.max_seconds = settings_.seconds;
@@ -341,7 +341,7 @@ class Trtexec {
     timer.min_samples = int(settings_.iterations);
     timer.max_samples = 1 << 30;
     timer.single_calls = true;
-    const LoadPattern load{int(settings_.streams), 0, transfers, settings_.cuda_graph};
+    const LoadPattern load{int(settings_.streams), 0, transfers, settings_.cuda_graph, device_ms};
     GivenInputs given;
     for (size_t i = 0; i < inputs_.size(); ++i) given.emplace(engine_->inputs()[i].name, inputs_[i]);
     return bench_engine(engine_, shapes_, timer, load, given);
@@ -352,14 +352,12 @@ class Trtexec {
     info("Starting inference");
     read_inputs();
     const bool copies = on_gpu() && (settings_.transfers || settings_.streams > 1);
-    // The GPU's own time is taken by its own clock, which a run with copies in it has no part in.
-    const bool own = on_gpu() && settings_.streams == 1;
-    std::optional<BenchRun> device;
-    if (own) device = measured(false);
-    const BenchRun run = own && !copies ? *device : measured(copies);
+    // The GPU's own time in each query, by its own clock: with several queries at a time they share it.
+    std::vector<double> inside;
+    const BenchRun run = measured(copies, copies && settings_.streams == 1 ? &inside : nullptr);
     const std::vector<double>& ms = *run.samples_ms;
     const double qps = *run.throughput_per_s / double(run.batch.value_or(1)), wall_s = double(ms.size()) / qps;
-    const std::vector<double>* gpu = own ? &*device->samples_ms : nullptr;
+    const std::vector<double>* gpu = !inside.empty() ? &inside : on_gpu() && !copies ? &ms : nullptr;
     info("Warmup completed ", *run.warmup_runs, " queries over ", trtexec_number(settings_.warm_up_ms), " ms");
     info("Timing trace has ", ms.size(), " queries over ", trtexec_number(wall_s), " s");
     info("");
@@ -373,8 +371,7 @@ class Trtexec {
     if (gpu) info(trtexec_stats_line("GPU Compute Time", trtexec_stats(*gpu, settings_.percentiles)));
     info("Total Host Walltime: ", trtexec_number(wall_s), " s");
     info("");
-    if (!settings_.export_times.empty())
-      write_json(settings_.export_times, trtexec_times_json(ms, own && !copies ? gpu : nullptr));
+    if (!settings_.export_times.empty()) write_json(settings_.export_times, trtexec_times_json(ms, gpu));
     if (profiles()) show_profile();
     if (settings_.dump_output || !settings_.export_output.empty()) show_outputs();
   }

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "../../plan/helpers.h"
+#include "bench/bench_engine.h"
 #include "cuda_test_helpers.h"
 #include "optimize/build_engine.h"
 
@@ -130,6 +131,15 @@ TEST(CudaEngine, TimesOnTheDeviceAreThoseOfItsSteps) {
   session.run({input});
   for (bool recorded : {true, false})
     for (double ms : session.run_on_device(3, recorded)) EXPECT_TRUE(ms > 0 && ms < 100) << ms;
+  std::vector<double> shares;
+  TimerOptions timer;
+  timer.iterations = 20;
+  LoadPattern load;
+  load.transfers = true;
+  load.device_ms = &shares;
+  const BenchRun benched = bench_engine(engine, {input.dims()}, timer, load);
+  for (size_t i = 0; i < shares.size(); ++i) EXPECT_TRUE(shares[i] > 0 && shares[i] < benched.samples_ms->at(i)) << i;
+  EXPECT_EQ(shares.size(), 20u);
   std::vector<std::vector<double>> steps;
   Tensor output(DType::f32, {64, 10});
   const void* in = input.raw().data();

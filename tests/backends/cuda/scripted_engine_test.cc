@@ -11,6 +11,7 @@
 
 #include "../../plan/helpers.h"
 #include "base/file.h"
+#include "bench/bench_engine.h"
 #include "optimize/build_engine.h"
 #include "plan/describe.h"
 #include "scripted_gpu.h"
@@ -231,6 +232,23 @@ TEST_F(CudaScripted, RecordsOnceAndAgainWhereTheArenaGrew) {
   EXPECT_EQ(run(1), 1);
   EXPECT_EQ(run(1), 0);
   EXPECT_EQ(run(64), 0);
+}
+
+// Latency and compute time are of the same queries, so that one cannot contradict the other.
+TEST_F(CudaScripted, TheGpusShareOfEveryTimedRunIsWhatItsStepsTakeThere) {
+  const std::shared_ptr<const Engine> engine = build(small_graph("2"));
+  std::vector<double> shares;
+  TimerOptions timer;
+  timer.iterations = 7;
+  LoadPattern load;
+  load.transfers = true;
+  load.device_ms = &shares;
+  const BenchRun run = bench_engine(engine, {{2, 3, 8, 8}}, timer, load);
+  BenchSession alone(engine, {{2, 3, 8, 8}});
+  alone.run();
+  EXPECT_EQ(run.samples, 7);
+  EXPECT_EQ(shares, std::vector<double>(7, alone.run_on_device(1, true)[0]));
+  EXPECT_GT(shares[0], 0);
 }
 
 TEST_F(CudaScripted, SessionsShareConstantsAndNothingElse) {

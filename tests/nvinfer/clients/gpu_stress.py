@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""usage: gpu_stress.py MODEL.onnx [--repeats N] [--only NAME]: a program for TensorRT that uses a GPU together with PyTorch in every way that goes
-wrong without an error: streams of its own, threads, recordings, a context of its own, objects that go in another order, a fork. MODEL is
-digits_cnn. Every answer is compared with ONNX Runtime's. Run it behind `temper as-tensorrt --`, or with TensorRT."""
+"""usage: gpu_stress.py MODEL.onnx [--repeats N] [--only NAME] [--plan FILE]: a program for TensorRT that uses a GPU together with PyTorch in every
+way that goes wrong without an error: streams of its own, threads, recordings, a context of its own, objects that go in another order, a fork.
+MODEL is digits_cnn; its plan is read from FILE, or written there where there is none. Every answer is compared with ONNX Runtime's. Run it behind
+`temper as-tensorrt --`, or with TensorRT."""
 import argparse
 import ctypes
 import os
+import pathlib
 import sys
 import threading
 
@@ -18,9 +20,22 @@ from gpu_facts import Driver, Failed
 
 
 class Program:
-    def __init__(self, path, repeats):
+    def __init__(self, path, repeats, plan):
         self.repeats = repeats
         self.logger = trt.Logger(trt.Logger.ERROR)
+        if plan and plan.exists():
+            self.plan = plan.read_bytes()
+        else:
+            self.plan = self.build(path)
+            if plan:
+                plan.write_bytes(self.plan)
+        self.engine = self.load()
+        random = numpy.random.default_rng(0)
+        self.pictures = random.uniform(0, 1, (64, 4, 1, 8, 8)).astype("float32")
+        session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+        self.answers = [session.run(None, {"image": x})[0] for x in self.pictures]
+
+    def build(self, path):
         builder = trt.Builder(self.logger)
         network = builder.create_network(1)
         with open(path, "rb") as file:
@@ -30,13 +45,9 @@ class Program:
         profile = builder.create_optimization_profile()
         profile.set_shape("image", (1, 1, 8, 8), (4, 1, 8, 8), (8, 1, 8, 8))
         config.add_optimization_profile(profile)
-        self.plan = builder.build_serialized_network(network, config)
-        assert self.plan is not None
-        self.engine = self.load()
-        random = numpy.random.default_rng(0)
-        self.pictures = random.uniform(0, 1, (64, 4, 1, 8, 8)).astype("float32")
-        session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
-        self.answers = [session.run(None, {"image": x})[0] for x in self.pictures]
+        plan = builder.build_serialized_network(network, config)
+        assert plan is not None
+        return plan
 
     def load(self):
         return trt.Runtime(self.logger).deserialize_cuda_engine(self.plan)
@@ -177,8 +188,9 @@ def main():
     parser.add_argument("model")
     parser.add_argument("--repeats", type=int, default=1000)
     parser.add_argument("--only", choices=[each.__name__ for each in TRIED])
+    parser.add_argument("--plan", type=pathlib.Path)
     options = parser.parse_args()
-    program, failed = Program(options.model, options.repeats), 0
+    program, failed = Program(options.model, options.repeats, options.plan), 0
     for each in TRIED:
         if options.only in (None, each.__name__):
             try:

@@ -17,7 +17,8 @@ from ultralytics import YOLO  # noqa: E402
 
 def raw(model, x):
     """What the network gives before boxes are chosen: drawn weights have no boxes to choose."""
-    y = model(x)
+    with torch.no_grad():
+        y = model(x)
     return (y[0] if isinstance(y, (list, tuple)) else y).float().cpu().numpy()
 
 
@@ -52,7 +53,7 @@ def main():
                              **(pictures() if options.int8 else {}))  # fmt: skip
         from ultralytics.nn.autobackend import AutoBackend
 
-        x = torch.rand(1, 3, 320, 320, device="cuda")
+        x = torch.rand(4 if options.int8 else 1, 3, 320, 320, device="cuda")  # an engine in INT8 takes the batch of its calibration
         expected = raw(YOLO("drawn.pt").model.cuda().float().eval(), x)
         backend = AutoBackend(engine, device=torch.device("cuda:0"), fp16=options.half)
         got = raw(backend, x.half() if backend.fp16 else x)

@@ -52,11 +52,13 @@ class Row:
             return PROGRAMS / ours
 
     def run(self, *words, api=None, environment=None, folder=None):
-        """(exit code, standard output, standard error) of a command that finds Temper in TensorRT's place."""
+        """(exit code, standard output, standard error) of a command that finds Temper in TensorRT's place; LeftOut where it needs a package that is not here."""
         release = [] if api is None else ["--api", api]
         command = [self.options.temper, "as-tensorrt", *release, "--device", self.options.device, "--", *map(str, words)]
         done = subprocess.run(command, cwd=folder or self.work, capture_output=True, text=True, env={**os.environ, **(environment or {})})
         self.codes.append(done.returncode)
+        if done.returncode and "ModuleNotFoundError: No module named 'pycuda'" in done.stderr:  # which Temper stands in for without a GPU
+            raise LeftOut("pycuda: not installed")
         return done.returncode, done.stdout, done.stderr
 
     def temper(self, *words):

@@ -196,7 +196,7 @@ def named_tensors(row):
     for flags in ([], ["-fsanitize=address", "-g"]):
         for program, count, classes in zip(programs, (70, 10, 10), (answers, answers[:10], None)):
             code, out, err = row.run(compiled(row, program, "c++17", *flags))
-            expect(code == 0 and f"Successful inferences: {count}/{count}" in out, f"{program.name}: exit code {code}: {out[-300:]}{err[-300:]}")
+            expect(code == 0 and f"Successful inferences: {count}/{count}" in out, f"{program.name}: exit code {code}: {out[-300:]}{err[-3000:]}")
             said = re.findall(r"Predicted:? (\w+) \(confidence", out)
             expect(classes is None or said == [CLASSES[c] for c in classes], f"{program.name}: other classes than ONNX Runtime's: {said}")
     return "70, 10 and 10 inferences; the classes of the first two are ONNX Runtime's"
