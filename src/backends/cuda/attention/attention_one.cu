@@ -94,34 +94,27 @@ extern "C" __global__ void CLUSTER __launch_bounds__(WARPS * 32) attention_one(A
   v += i64(batch) * p.v_batch + i64(kv_head) * SIZE;
   if (kv_head * p.sharing == head) prefetch_head(p, k, v, lengths + batch);
   wait_for_inputs();
+  // All that is read of this token is on its way before the first of it is waited for.
 #if APPENDS
   const i64 at = held[batch];
+  new_k += i64(batch) * all.new_k_batch + i64(kv_head) * SIZE;
+  new_v += i64(batch) * all.new_v_batch + i64(kv_head) * SIZE;
+#endif
+  i64 given_length = p.keys;
+  if constexpr (LENGTHS) given_length = lengths[batch];
+  const Vec<Half, 8> given_query = load_vector<8>(q + i64(batch) * p.q_batch + i64(head) * SIZE + of_key);
+#if APPENDS
   if (at < 0 || at >= p.keys) {
     i64 index = at < 0 ? at - p.keys : at;
     resolve_index(index, p.keys, fault);
     return;
   }
-  new_k += i64(batch) * all.new_k_batch + i64(kv_head) * SIZE;
-  new_v += i64(batch) * all.new_v_batch + i64(kv_head) * SIZE;
-  if (kv_head * p.sharing == head) {
-    const i64 from = i64(batch) * p.k_batch + i64(kv_head) * SIZE,
-              from_v = i64(batch) * p.v_batch + i64(kv_head) * SIZE;
-    append_rows(to_k + from, k, new_k, p.k_row, at, p.keys);
-    append_rows(to_v + from_v, v, new_v, p.v_row, at, p.keys);
-  }
 #endif
-  i32 length = p.keys;
-  if constexpr (LENGTHS) length = i32(lengths[batch] < p.keys ? lengths[batch] : p.keys);
-  const Range range = keys_of(p, 0, length);
-  q += i64(batch) * p.q_batch + i64(head) * SIZE + of_key;
-  k += of_key;
-  v += of_key;
+  const Range range = keys_of(p, 0, i32(given_length < p.keys ? given_length : p.keys));
+  const Half *const of_keys = k + of_key, *const of_values = v + of_key;
   float query[8];
-  {
-    const Vec<Half, 8> x = load_vector<8>(q);
 #pragma unroll
-    for (int j = 0; j < 8; ++j) query[j] = hold(x.at[j]);
-  }
+  for (int j = 0; j < 8; ++j) query[j] = hold(given_query.at[j]);
   float most = nothing(), sum = 0, y_sums[8] = {};
   constexpr i32 STEP = WARPS * GROUPS * UNROLL * SPLITS;
 #pragma unroll 1
@@ -137,11 +130,11 @@ extern "C" __global__ void CLUSTER __launch_bounds__(WARPS * 32) attention_one(A
       if (there[u]) {
 #if APPENDS
         const bool fresh = key == at;
-        keys[u] = load_vector<8>(fresh ? new_k + of_key : k + i64(key) * p.k_row);
-        values[u] = load_vector<8>(fresh ? new_v + of_key : v + i64(key) * p.v_row);
+        keys[u] = load_vector<8>(fresh ? new_k + of_key : of_keys + i64(key) * p.k_row);
+        values[u] = load_vector<8>(fresh ? new_v + of_key : of_values + i64(key) * p.v_row);
 #else
-        keys[u] = load_vector<8>(k + i64(key) * p.k_row);
-        values[u] = load_vector<8>(v + i64(key) * p.v_row);
+        keys[u] = load_vector<8>(of_keys + i64(key) * p.k_row);
+        values[u] = load_vector<8>(of_values + i64(key) * p.v_row);
 #endif
       }
     }
@@ -173,6 +166,15 @@ extern "C" __global__ void CLUSTER __launch_bounds__(WARPS * 32) attention_one(A
       for (int j = 0; j < 8; ++j) y_sums[j] = fmaf(weight, hold(values[u].at[j]), y_sums[j]);
     }
   }
+#if APPENDS
+  // Behind the keys, which do not wait for it: the new row was read where it was made.
+  if (kv_head * p.sharing == head) {
+    const i64 from = i64(batch) * p.k_batch + i64(kv_head) * SIZE,
+              from_v = i64(batch) * p.v_batch + i64(kv_head) * SIZE;
+    append_rows(to_k + from, k, new_k, p.k_row, at, p.keys);
+    append_rows(to_v + from_v, v, new_v, p.v_row, at, p.keys);
+  }
+#endif
   // The groups of a warp first, which hold the same elements in lanes that are LANES apart.
 #pragma unroll
   for (int far = LANES; far < 32; far *= 2) {
