@@ -4,16 +4,27 @@
 #include <algorithm>
 #include <set>
 
+#include "backends/backend.h"
+#include "base/checked.h"
 #include "graph/caches.h"
 
 namespace temper {
 
 namespace {
 
+constexpr int64_t kNumber = sizeof(int64_t);
+
 std::vector<std::string> names_of(const std::vector<PortInfo>& ports) {
   std::vector<std::string> names;
+  names.reserve(ports.size());
   for (const PortInfo& port : ports) names.push_back(port.name);
   return names;
+}
+
+bool reads_one_each(const std::vector<std::vector<int64_t>>& tokens) {
+  const auto one = [](const std::vector<int64_t>& row) { return row.size() == 1; };
+  const auto few = [](const std::vector<int64_t>& row) { return row.size() <= 1; };
+  return std::all_of(tokens.begin(), tokens.end(), few) && std::any_of(tokens.begin(), tokens.end(), one);
 }
 
 double ms_since(std::chrono::steady_clock::time_point start) {
@@ -34,6 +45,7 @@ TokenReader::TokenReader(std::shared_ptr<const Engine> engine) : engine_(std::mo
   tokens_at_ = find(engine_->inputs(), caches::kTokens);
   logits_at_ = find(engine_->outputs(), caches::kLogits), next_at_ = find(engine_->outputs(), caches::kNext);
   std::vector<StateBinding> states;
+  states.reserve(pairs.size() + 2);
   for (const auto& [input, output] : pairs) states.push_back({input, output});
   if (engine_->inputs().size() != pairs.size() + 3)
     for (const PortInfo& port : engine_->inputs())
@@ -53,6 +65,14 @@ TokenReader::TokenReader(std::shared_ptr<const Engine> engine) : engine_(std::mo
   sizes_.assign(sizes.begin(), sizes.end());
   if (sizes_[0] != 1) fail(ErrorKind::usage, "the engine has no plan for one token; it has one for ", sizes_[0]);
   session_ = std::make_unique<Session>(engine_);
+  reads_ = open_queue(engine_->device());
+  if (reads_) {
+    next_state_ = states.size();
+    states.push_back({std::string(caches::kTokens), std::string(caches::kNext)});
+    states.push_back({std::string(caches::kLengths), std::string(caches::kNextLengths)});
+    given_ = session_->allocate_resident(3 * row_bytes());
+    read_ = reads_->allocate_host(row_bytes());
+  }
   session_->keep_state(states);
   made_.resize(engine_->outputs().size());
   reset();
@@ -60,6 +80,7 @@ TokenReader::TokenReader(std::shared_ptr<const Engine> engine) : engine_(std::mo
 
 void TokenReader::reset() {
   // What the caches hold is beyond the lengths, and written over.
+  ahead_.reset();
   lengths_.assign(size_t(batch_), 0);
   next_.assign(size_t(batch_), 0);
   logits_.assign(size_t(batch_ * vocabulary_), 0);
@@ -79,6 +100,8 @@ std::span<const float> TokenReader::logits(int64_t row) const {
   return std::span(logits_).subspan(size_t(row * vocabulary_), size_t(vocabulary_));
 }
 
+int64_t TokenReader::row_bytes() const { return round_up<int64_t>(batch_ * kNumber, 256); }
+
 // For `left` tokens of the row that has the most left: a plan for some more is better than several.
 int64_t TokenReader::size_for(int64_t left) const {
   int64_t below = 1, above = 0;
@@ -89,7 +112,7 @@ int64_t TokenReader::size_for(int64_t left) const {
   return above && above <= 2 * left && below < left ? above : below;
 }
 
-void TokenReader::read(const std::vector<std::vector<int64_t>>& tokens, bool wants_logits) {
+void TokenReader::read(const std::vector<std::vector<int64_t>>& tokens, bool wants_logits, bool goes_on) {
   if (int64_t(tokens.size()) != batch_)
     fail(ErrorKind::usage, "there are ", tokens.size(), " rows of tokens; the engine has a batch of ", batch_);
   size_t most = 0;
@@ -102,6 +125,8 @@ void TokenReader::read(const std::vector<std::vector<int64_t>>& tokens, bool wan
            tokens[row].size(), " tokens more do not fit; build with a larger --cache, or give less");
     most = std::max(most, tokens[row].size());
   }
+  if (reads_ && !wants_logits && reads_one_each(tokens)) return read_one_each(tokens, goes_on);
+  ahead_.reset();
   // Those that are read only count when all are: where a run fails, what it wrote is beyond the lengths.
   std::vector<int64_t> lengths = lengths_, counts(tokens.size());
   std::vector<size_t> from(tokens.size(), 0);
@@ -132,6 +157,33 @@ void TokenReader::run(const std::vector<std::vector<int64_t>>& tokens, const std
   for (size_t row = 0; row < tokens.size(); ++row) {
     std::copy_n(tokens[row].begin() + ptrdiff_t(from[row]), counts[row], ids.begin() + ptrdiff_t(int64_t(row) * size));
   }
+  const std::vector<TensorType> types = prepare(size);
+  std::vector<const void*> in(engine_->inputs().size(), nullptr);
+  in[tokens_at_] = ids.data(), in[lengths_at_] = places.data(), in[counts_at_] = counts.data();
+  std::vector<void*> out(types.size(), nullptr);
+  for (size_t o = 0; o < types.size(); ++o) {
+    const auto& states = session_->states();
+    if (std::any_of(states.begin(), states.end(), [&](const State& state) { return state.output == o; })) continue;
+    if (reads_ && (o != logits_at_ || !wants_logits)) continue;
+    if (!made_[o].defined() || made_[o].type() != types[o]) made_[o] = Tensor(types[o].dtype, types[o].dims());
+    out[o] = made_[o].raw_mutable();
+  }
+  session_->run_prepared(in, out);
+  std::vector<int64_t> next = next_;
+  if (reads_) session_->copy_to_host(next.data(), session_->states()[next_state_].there.get(), batch_ * kNumber);
+  else std::copy_n(made_[next_at_].data<int64_t>(), batch_, next.begin());
+  const bool logits = out[logits_at_] != nullptr && wants_logits;
+  const Tensor values = logits ? made_[logits_at_].converted(DType::f32) : Tensor();
+  for (int64_t row = 0; row < batch_; ++row) {
+    if (counts[size_t(row)] == 0) continue;
+    next_[size_t(row)] = next[size_t(row)];
+    if (logits)
+      std::copy_n(values.data<float>() + row * vocabulary_, vocabulary_,
+                  logits_.begin() + ptrdiff_t(row * vocabulary_));
+  }
+}
+
+std::vector<TensorType> TokenReader::prepare(int64_t size) {
   std::vector<Dims> shapes;
   std::vector<char> given;
   const Plan& first = *engine_->plans().at(0);
@@ -140,29 +192,61 @@ void TokenReader::run(const std::vector<std::vector<int64_t>>& tokens, const std
     given.push_back(i == tokens_at_ || i == lengths_at_ || i == counts_at_);
   }
   session_->add_state_shapes(given, shapes);
-  const std::vector<TensorType> types = session_->prepare(shapes);
-  std::vector<const void*> in(shapes.size(), nullptr);
-  in[tokens_at_] = ids.data(), in[lengths_at_] = places.data(), in[counts_at_] = counts.data();
-  std::vector<void*> out(types.size(), nullptr);
-  const bool device = engine_->device().gpu != nullptr;
-  for (size_t o = 0; o < types.size(); ++o) {
-    const auto& states = session_->states();
-    if (std::any_of(states.begin(), states.end(), [&](const State& state) { return state.output == o; })) continue;
-    if (device && (o == logits_at_ ? !wants_logits : o != next_at_)) continue;
-    if (!made_[o].defined() || made_[o].type() != types[o]) made_[o] = Tensor(types[o].dtype, types[o].dims());
-    out[o] = made_[o].raw_mutable();
+  return session_->prepare(shapes);
+}
+
+// Puts in a run on a token of each row that counts, and a copy of what it gives.
+void TokenReader::begin(const std::vector<std::vector<int64_t>>& tokens, const std::vector<int64_t>& counts) {
+  const int64_t apart = row_bytes() / kNumber;
+  std::vector<int64_t> given(size_t(3 * apart), 0);
+  for (size_t row = 0; row < tokens.size(); ++row) {
+    given[row] = tokens[row].empty() ? 0 : tokens[row][0];
+    given[size_t(apart) + row] = lengths_[row];
+    given[size_t(2 * apart) + row] = counts[row];
   }
-  session_->run_prepared(in, out);
-  const int64_t* next = made_[next_at_].data<int64_t>();
-  const bool logits = out[logits_at_] != nullptr && wants_logits;
-  const Tensor values = logits ? made_[logits_at_].converted(DType::f32) : Tensor();
-  for (int64_t row = 0; row < batch_; ++row) {
-    if (counts[size_t(row)] == 0) continue;
-    next_[size_t(row)] = next[row];
-    if (logits)
-      std::copy_n(values.data<float>() + row * vocabulary_, vocabulary_,
-                  logits_.begin() + ptrdiff_t(row * vocabulary_));
+  prepare(1);
+  session_->copy_to_device(given_.get(), given.data(), 3 * row_bytes());
+  const auto* there = static_cast<const std::byte*>(given_.get());
+  std::vector<const void*> in(engine_->inputs().size(), nullptr);
+  in[tokens_at_] = there, in[lengths_at_] = there + row_bytes(), in[counts_at_] = there + 2 * row_bytes();
+  begin(in);
+}
+
+// Puts in the run behind it, which finds tokens and lengths where that one writes them.
+void TokenReader::begin_behind() {
+  std::vector<const void*> in(engine_->inputs().size(), nullptr);
+  in[counts_at_] = static_cast<const std::byte*>(given_.get()) + 2 * row_bytes();
+  begin(in);
+}
+
+void TokenReader::begin(const std::vector<const void*>& in) { session_->run_resident(in, {}, session_->stream()); }
+
+// Of the run put in last.
+void TokenReader::begin_to_read_tokens() {
+  reads_->wait_for(session_->stream());
+  reads_->copy_to_host(read_.get(), session_->states()[next_state_].there.get(), batch_ * kNumber);
+}
+
+void TokenReader::read_one_each(const std::vector<std::vector<int64_t>>& tokens, bool goes_on) {
+  std::vector<int64_t> counts, lengths = lengths_;
+  // Where any of this throws, what was begun counts for nothing.
+  const std::optional<std::vector<int64_t>> ahead = std::exchange(ahead_, std::nullopt);
+  bool foreseen = ahead.has_value(), room = true;
+  for (size_t row = 0; row < tokens.size(); ++row) {
+    counts.push_back(int64_t(tokens[row].size()));
+    lengths[row] += counts[row];
+    room = room && (counts[row] == 0 || lengths[row] < positions_);
+    foreseen = foreseen && (*ahead)[row] == counts[row] && (counts[row] == 0 || tokens[row][0] == next_[row]);
   }
+  if (!foreseen) begin(tokens, counts);
+  begin_to_read_tokens();
+  if (goes_on && room) begin_behind();
+  reads_->wait();
+  const int64_t* made = static_cast<const int64_t*>(read_.get());
+  for (size_t row = 0; row < tokens.size(); ++row)
+    if (counts[row]) next_[row] = made[row];
+  lengths_ = lengths;
+  if (goes_on && room) ahead_ = counts;
 }
 
 Generator::Generator(TokenReader& reader, std::vector<std::vector<int64_t>> prompts, const GenerateOptions& options)
@@ -187,9 +271,13 @@ std::vector<int64_t> Generator::next() {
   if (std::none_of(ended_.begin(), ended_.end(), [](const std::string& why) { return why.empty(); })) return {};
   if (!last_.empty()) {
     std::vector<std::vector<int64_t>> tokens(rows_.size());
-    for (size_t row = 0; row < rows_.size(); ++row)
-      if (ended_[row].empty()) tokens[row] = {last_[row]};
-    reader_.read(tokens, !is_greedy());
+    bool goes_on = is_greedy();
+    for (size_t row = 0; row < rows_.size(); ++row) {
+      if (!ended_[row].empty()) continue;
+      tokens[row] = {last_[row]};
+      goes_on = goes_on && each_[row] + 1 < options_.most;
+    }
+    reader_.read(tokens, !is_greedy(), goes_on);
   }
   std::vector<int64_t> chosen(rows_.size(), -1);
   for (size_t row = 0; row < rows_.size(); ++row) {

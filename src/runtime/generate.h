@@ -4,6 +4,7 @@
 #pragma once
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -29,8 +30,10 @@ class TokenReader {
 
   // Reads `tokens`, by row, behind what was read before; a row without tokens stays as it is. With `wants_logits` false
   // only next() can be asked for, and a GPU keeps the logits to itself.
+  // With `goes_on` the caller will most likely read next() of each of these rows next, without logits: a GPU begins
+  // with that before the host knows what it is. Where other tokens come, or none, what was read so counts for nothing.
   // Throws Error{usage} for another number of rows, tokens outside of the vocabulary, and more than there is room for.
-  void read(const std::vector<std::vector<int64_t>>& tokens, bool wants_logits = true);
+  void read(const std::vector<std::vector<int64_t>>& tokens, bool wants_logits = true, bool goes_on = false);
   // Of the row's last token; what came of the last read() that gave the row tokens.
   std::span<const float> logits(int64_t row) const;
   int64_t next(int64_t row) const { return next_.at(size_t(row)); }  // that of the largest logit
@@ -39,6 +42,9 @@ class TokenReader {
 
  private:
   std::shared_ptr<const Engine> engine_;
+  // On a device with memory of its own: tokens, lengths and counts of a run there, and tokens on the host. The session
+  // and its queue end before them.
+  std::shared_ptr<void> given_, read_;
   std::unique_ptr<Session> session_;
   int64_t batch_ = 0, positions_ = 0, vocabulary_ = 0;
   std::vector<int64_t> sizes_;  // numbers of tokens that there are plans for, rising
@@ -46,10 +52,21 @@ class TokenReader {
   std::vector<int64_t> lengths_, next_;
   std::vector<float> logits_;
   std::vector<Tensor> made_;  // outputs of one run, by port
+  // On a device with memory of its own, tokens and lengths are state, which a run finds where the one before writes it.
+  std::unique_ptr<Queue> reads_;               // tokens, beside the session's queue; null on the host
+  size_t next_state_ = 0;                      // of the session's states
+  std::optional<std::vector<int64_t>> ahead_;  // counts of a run that was begun on next(), behind what was read
 
+  int64_t row_bytes() const;  // of a number for each row, aligned as inputs are
   int64_t size_for(int64_t left) const;
   void run(const std::vector<std::vector<int64_t>>& tokens, const std::vector<size_t>& from, int64_t size,
            const std::vector<int64_t>& lengths, const std::vector<int64_t>& counts, bool wants_logits);
+  std::vector<TensorType> prepare(int64_t size);
+  void begin(const std::vector<std::vector<int64_t>>& tokens, const std::vector<int64_t>& counts);
+  void begin(const std::vector<const void*>& in);
+  void begin_behind();
+  void begin_to_read_tokens();
+  void read_one_each(const std::vector<std::vector<int64_t>>& tokens, bool goes_on);
 };
 
 struct GenerateOptions {

@@ -123,5 +123,83 @@ TEST_F(Decode, ATokenOfGpt2TakesFiveStepsALayer) {
   }
 }
 
+// What was begun with a token that turns out not to be read next counts for nothing.
+TEST_F(Decode, TheNextTokenIsBegunBeforeTheLastIsKnown) {
+  const auto engine = gpt2("cuda:0", "fp16");
+  const auto runs = [](TokenReader& reader) { return reader.session().statistics().runs; };
+  const std::vector<int64_t> prompt{3, 14, 15};
+  TokenReader by_itself(engine);
+  std::vector<int64_t> want;
+  by_itself.read({prompt});
+  while (want.size() < 10) {
+    want.push_back(by_itself.next(0));
+    by_itself.read({{want.back()}});
+  }
+  TokenReader reader(engine);
+  Generator generator(reader, {prompt}, {.most = 10});
+  const int64_t before = runs(reader);
+  std::vector<int64_t> got;
+  for (std::vector<int64_t> chosen; !(chosen = generator.next()).empty();) {
+    got.push_back(chosen[0]);
+    const auto behind = int64_t(got.size()) - 1;  // of the prompt's last token, which is there already
+    EXPECT_EQ(runs(reader) - before, behind + (behind > 0 && behind < 9)) << "one is begun, unless it is the last";
+    EXPECT_EQ(reader.length(0), 3 + behind);
+  }
+  EXPECT_EQ(got, want);
+
+  // It is left in the middle: other tokens are read, logits are asked for, and what was read stays so.
+  reader.reset();
+  Generator left(reader, {prompt}, {.most = 10, .end_with = {want[3]}});
+  std::vector<int64_t> first;
+  for (std::vector<int64_t> chosen; !(chosen = left.next()).empty();) first.push_back(chosen[0]);
+  EXPECT_EQ(first, std::vector<int64_t>(want.begin(), std::find(want.begin(), want.end(), want[3]) + 1));
+  std::vector<int64_t> all = prompt;
+  all.insert(all.end(), first.begin(), first.end() - 1);
+  EXPECT_EQ(reader.length(0), int64_t(all.size()));
+  const auto other = reader.fork();
+  for (TokenReader* each : {&reader, other.get()}) {
+    const int64_t token = each == &reader ? 41 : 7;
+    std::vector<int64_t> anew = all;
+    anew.push_back(token);
+    each->read({{token}});
+    by_itself.reset();
+    by_itself.read({{anew.begin(), anew.begin() + 3}});
+    for (size_t i = 3; i < anew.size(); ++i) by_itself.read({{anew[i]}});
+    EXPECT_TRUE(std::ranges::equal(each->logits(0), by_itself.logits(0))) << token;
+  }
+}
+
+// Each call of the driver that fails leaves the rows as they were.
+TEST_F(Decode, GoesOnAfterAFailureWithATokenUnderWay) {
+  TokenReader reader(gpt2("cuda:0", "fp16")), other(reader.session().shared_engine());
+  other.read({{3, 14, 15}});
+  std::vector<int64_t> want;
+  for (int i = 0; i < 12; ++i) {
+    want.push_back(other.next(0));
+    other.read({{want.back()}});
+  }
+  reader.read({{3, 14, 15}});
+  int failed = 0;
+  for (size_t at = 0; at < want.size(); ++at) {
+    bool read = false;
+    for (const int64_t call : {1 + int64_t(at) % 5, int64_t(0)}) {
+      if (read) break;
+      cuda::planned_failures().other = call;
+      try {
+        reader.read({{want[at]}}, false, true);
+        read = true;
+      } catch (const Error&) {
+        ++failed;
+        EXPECT_EQ(reader.length(0), int64_t(3 + at));
+      }
+      cuda::planned_failures().other = 0;
+    }
+    EXPECT_TRUE(read);
+    EXPECT_EQ(reader.length(0), int64_t(4 + at));
+    if (at + 1 < want.size()) EXPECT_EQ(reader.next(0), want[at + 1]) << at;
+  }
+  EXPECT_GT(failed, 0);
+}
+
 }  // namespace
 }  // namespace temper
