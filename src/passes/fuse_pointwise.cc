@@ -9,6 +9,9 @@
 //
 // A broadcast in front of a pointwise node is dropped where the other inputs give the shape: the node broadcasts by
 // itself.
+//
+// What a node will take for certain waits for it, so that a chain becomes one program at its end in one step. Programs
+// that grew node by node were simplified as often as they have steps.
 #include <algorithm>
 #include <utility>
 
@@ -23,19 +26,28 @@ namespace {
 
 class Fuser {
  public:
-  explicit Fuser(Graph& graph) : graph_(graph), taken_(size_t(graph.value_count()), 0) {}
+  explicit Fuser(Graph& graph)
+      : graph_(graph),
+        count_(graph.node_count()),
+        taken_(size_t(graph.value_count()), 0),
+        waiting_(size_t(graph.value_count())) {}
 
   bool run() {
     bool changed = false;
-    const int32_t count = graph_.node_count();
-    for (int32_t n = 0; n < count; ++n)
+    for (int32_t n = 0; n < count_; ++n)
       if (graph_.node({n}).op.is<ops::Pointwise>() && is_alive(graph_.node({n}).outputs[0])) changed |= visit({n});
     return changed;
   }
 
  private:
   Graph& graph_;
+  const int32_t count_;      // of the nodes that are visited
   std::vector<char> taken_;  // by value: a pointwise result that will become part of an epilogue
+  // By value: what its program has with those that wait before it; no steps: it waits for nobody.
+  struct Size {
+    size_t steps = 0, inputs = 0;
+  };
+  std::vector<Size> waiting_;
 
   bool is_alive(ValueId id) const { return !graph_.value(id).users.empty() || graph_.is_output(id); }
 
@@ -66,10 +78,13 @@ class Fuser {
     const BoundProgram original = bound;
     std::vector<NodeId> fused{id};
     drop_broadcasts(bound, type.shape);
-    do tidy(graph_, bound);
-    while (take_one_producer(bound, fused, type.shape));
+    tidy(graph_, bound);
+    const Size size = size_with_waiting(bound);
+    const bool waits = waits_for_user(output, bound, size);
+    while (!waits && take_producers(bound, fused, type.shape)) tidy(graph_, bound);
     if (bound.program == original.program && bound.inputs == original.inputs) {
-      note(output, fused);
+      if (waits) waiting_[size_t(output.index)] = size;
+      else note(output, fused);
       return false;
     }
     if (bound.program.is_identity() && bound.inputs.size() == 1 && graph_.type(bound.inputs[0]) == type) {
@@ -79,8 +94,42 @@ class Fuser {
     ops::Pointwise op{std::move(bound.program)};
     const ValueId result =
         graph_.rewrite(output, std::move(op), std::move(bound.inputs), std::string(graph_.node(id).name));
-    note(result, {graph_.value(result).producer});
+    taken_.resize(size_t(graph_.value_count()), 0);
+    waiting_.resize(size_t(graph_.value_count()));
+    if (waits) waiting_[size_t(result.index)] = size;
+    else note(result, {graph_.value(result).producer});
     return true;
+  }
+
+  Size waiting(ValueId id) const { return waiting_[size_t(id.index)]; }
+
+  Size size_with_waiting(const BoundProgram& bound) const {
+    Size size{bound.program.steps.size(), 0};
+    for (ValueId input : bound.inputs) {
+      size.steps += waiting(input).steps;
+      size.inputs += std::max<size_t>(1, waiting(input).inputs);
+    }
+    return size;
+  }
+
+  // Will the one user of `output` take it whatever happens until then? Not where it may become part of an epilogue,
+  // which decides what the user takes.
+  bool waits_for_user(ValueId output, const BoundProgram& bound, const Size& size) const {
+    const auto& users = graph_.value(output).users;
+    if (users.empty() || users[0].index >= count_ || size.steps == 0 || !used_only_by(output, {users[0]})) return false;
+    const Node& user = graph_.node(users[0]);
+    const auto* next = user.op.get_if<ops::Pointwise>();
+    if (!next || graph_.type(user.outputs[0]).shape != graph_.type(output).shape || !is_alive(user.outputs[0]))
+      return false;
+    Size with{size.steps + next->program.steps.size(), size.inputs + user.inputs.size()};
+    for (ValueId input : user.inputs) {
+      if (input == output) continue;
+      with.steps += waiting(input).steps;
+      with.inputs += waiting(input).inputs;
+    }
+    if (with.steps > kMaxProgramSteps || with.inputs >= size_t(kMaxProgramInputs)) return false;
+    return std::ranges::none_of(bound.inputs,
+                                [&](ValueId input) { return has_epilogue(input) || taken_[size_t(input.index)]; });
   }
 
   void drop_broadcasts(BoundProgram& bound, const Shape& shape) const {
@@ -92,9 +141,19 @@ class Fuser {
     }
   }
 
-  bool take_one_producer(BoundProgram& bound, std::vector<NodeId>& fused, const Shape& shape) {
+  // All that fit, without tidying in between, but for those that are read twice by now: they are to be one input first.
+  // Those that wait come first: there is room for them.
+  bool take_producers(BoundProgram& bound, std::vector<NodeId>& fused, const Shape& shape) const {
+    bool took = false;
+    for (const bool waiting : {true, false})
+      while (take_one_producer(bound, fused, shape, waiting)) took = true;
+    return took;
+  }
+
+  bool take_one_producer(BoundProgram& bound, std::vector<NodeId>& fused, const Shape& shape, bool that_waits) const {
     for (size_t slot = 0; slot < bound.inputs.size(); ++slot) {
       const ValueId input = bound.inputs[slot];
+      if ((that_waits && waiting(input).steps == 0) || std::ranges::count(bound.inputs, input) > 1) continue;
       const Node* producer = graph_.producer(input);
       if (!producer || taken_.at(size_t(input.index)) || !same_elements(graph_.type(input).shape, shape)) continue;
       const auto* pointwise = producer->op.get_if<ops::Pointwise>();
@@ -117,7 +176,6 @@ class Fuser {
   // Will fuse_epilogues take the node that gives `result`? It does so with whatever is the one user of a convolution,
   // or of what it has taken already, and keeps the shape.
   void note(ValueId result, const std::vector<NodeId>& node) {
-    taken_.resize(size_t(graph_.value_count()), 0);
     for (ValueId input : graph_.producer(result)->inputs)
       if ((has_epilogue(input) || taken_[size_t(input.index)]) &&
           graph_.type(input).shape == graph_.type(result).shape && used_only_by(input, node))

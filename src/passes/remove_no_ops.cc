@@ -16,10 +16,13 @@ bool remove_no_ops(Graph& graph, const PassOptions&) {
       continue;
     const ValueId output = node.outputs[0];
     const bool is_reshape = node.op.is<ops::Reshape>();
-    // Behind reshapes lies the value whose elements these are.
+    // Behind reshapes lies the value whose elements these are. Those that do not depend on data are one by now, so that
+    // more than a few are not looked through.
+    constexpr int kMany = 16;
     ValueId source = node.inputs[0];
-    while (const Node* before = graph.producer(source)) {
-      if (!before->op.is<ops::Reshape>() || !before->inputs[0].valid()) break;
+    for (int i = 0; i < kMany; ++i) {
+      const Node* before = graph.producer(source);
+      if (!before || !before->op.is<ops::Reshape>() || !before->inputs[0].valid()) break;
       source = before->inputs[0];
       if (graph.type(source) == graph.type(output)) break;
     }

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <tuple>
 
 namespace temper {
@@ -80,8 +81,8 @@ class Simplifier {
   }
 
   Program run(const Program& program) {
-    std::vector<int> map;
-    for (int i = 0; i < inputs_; ++i) map.push_back(i);
+    std::vector<int> map(static_cast<size_t>(inputs_));
+    std::iota(map.begin(), map.end(), 0);
     for (Step step : program.steps) {
       for (int a = 0; a < arity_of(step.op); ++a) step.args[size_t(a)] = map[size_t(step.args[size_t(a)])];
       map.push_back(make(step));
@@ -94,7 +95,7 @@ class Simplifier {
   std::vector<Step> values_;     // args are indices into this; the first `inputs_` stand for the inputs
   std::vector<uint64_t> reads_;  // which inputs a value depends on; the last bit stands for all inputs from 63 on
   std::vector<int> depth_;       // the longest chain of steps behind a value
-  std::map<std::tuple<Scalar, DType, int, int, int, uint64_t, int64_t>, int> known_;
+  std::vector<int> known_;       // the values that are steps, at the places that their hashes give; -1 is free
 
   const Step& at(int v) const { return values_[size_t(v)]; }
   DType dtype(int v) const { return at(v).dtype; }
@@ -106,22 +107,39 @@ class Simplifier {
   int constant(DType type, double value) { return make(constant_step(type, value)); }
   int make(Scalar op, DType type, int a, int b = -1, int c = -1) { return make(Step{op, type, {a, b, c}}); }
 
+  static auto key(const Step& step) {
+    return std::tuple(step.op, step.dtype, step.args, std::bit_cast<uint64_t>(step.number), step.integer);
+  }
+
+  // Where `step` stands in known_, or where it belongs.
+  size_t place_of(const Step& step) const {
+    uint64_t hash = uint64_t(step.op) << 8 | uint64_t(step.dtype);
+    for (const uint64_t part : {uint64_t(step.args[0]), uint64_t(step.args[1]), uint64_t(step.args[2]),
+                                std::bit_cast<uint64_t>(step.number), uint64_t(step.integer)})
+      hash = (hash ^ part ^ part >> 32) * 0x9e3779b97f4a7c15;
+    size_t place = (hash >> 32) & (known_.size() - 1);
+    while (known_[place] >= 0 && key(at(known_[place])) != key(step)) place = (place + 1) & (known_.size() - 1);
+    return place;
+  }
+
   int intern(const Step& step) {
-    const auto key = std::tuple(step.op, step.dtype, step.args[0], step.args[1], step.args[2],
-                                std::bit_cast<uint64_t>(step.number), step.integer);
-    const auto [it, fresh] = known_.emplace(key, int(values_.size()));
-    if (fresh) {
-      values_.push_back(step);
-      uint64_t reads = 0;
-      int depth = 0;
-      for (int a = 0; a < arity_of(step.op); ++a) {
-        reads |= reads_[size_t(step.args[size_t(a)])];
-        depth = std::max(depth, depth_[size_t(step.args[size_t(a)])] + 1);
-      }
-      reads_.push_back(reads);
-      depth_.push_back(depth);
+    if (known_.size() < 2 * (values_.size() + 1)) {
+      known_.assign(std::bit_ceil(4 * (values_.size() + 1)), -1);
+      for (size_t v = size_t(inputs_); v < values_.size(); ++v) known_[place_of(values_[v])] = int(v);
     }
-    return it->second;
+    int& known = known_[place_of(step)];
+    if (known >= 0) return known;
+    known = int(values_.size());
+    uint64_t reads = 0;
+    int depth = 0;
+    for (int a = 0; a < arity_of(step.op); ++a) {
+      reads |= reads_[size_t(step.args[size_t(a)])];
+      depth = std::max(depth, depth_[size_t(step.args[size_t(a)])] + 1);
+    }
+    values_.push_back(step);
+    reads_.push_back(reads);
+    depth_.push_back(depth);
+    return known;
   }
 
   // Whether `b` is the better first argument: see simplify.h on constants, silu and residuals.
