@@ -108,6 +108,11 @@ class ParameterWriter {
   }
   // struct Divisor of support/memory.cuh; 1 <= divisor < 2^31 where 32-bit positions are divided.
   ParameterWriter& put_divisor(int64_t divisor);
+  // The member that ProgramNumbers::text declares; nothing where there are none.
+  ParameterWriter& put_numbers(const std::vector<float>& numbers) {
+    for (const float number : numbers) put(number);
+    return *this;
+  }
   // struct Walk<RANK, OPERANDS>: sizes and, for each operand, strides of the same number of axes.
   ParameterWriter& put_walk(const Dims& sizes, const std::vector<Dims>& strides);
   std::vector<std::byte> finish(size_t alignment = 8) {

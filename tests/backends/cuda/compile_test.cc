@@ -339,7 +339,7 @@ TEST(CudaKernels, NoReluStandsBeforeTheRoundingToUnsignedBytes) {
               round = program.push({Scalar::round, DType::f32, {relu, -1, -1}});
     program.push({Scalar::cast, dtype, {round, -1, -1}});
     const DType input[] = {DType::f32};
-    const std::string text = cuda::epilogue_code(program, input);
+    const std::string text = cuda::finished_code(program, input, "epilogue");
     EXPECT_EQ(text.find("finish_rounded_relu(") != std::string::npos, dtype == DType::i8) << text;
     EXPECT_NE(text.find("finish_rounded"), std::string::npos) << text;
   }

@@ -114,7 +114,8 @@ Recipe::Work work(const Problem& problem, const Config& config, const GpuPropert
   Job job;
   job.entry = "conv_depthwise";
   job.overlap = true;
-  const ImageEpilogue epilogue = image_epilogue(problem, accumulator, vector);
+  ProgramNumbers numbers;
+  const ImageEpilogue epilogue = image_epilogue(problem, accumulator, vector, numbers);
   job.slots = {{Slot::Kind::input, 0, 0}, {Slot::Kind::packed, 0, 0}};
   job.slots.insert(job.slots.end(), epilogue.slots.begin(), epilogue.slots.end());
   job.slots.push_back({Slot::Kind::output, 0, 0});
@@ -133,8 +134,8 @@ Recipe::Work work(const Problem& problem, const Config& config, const GpuPropert
       .blocks = !goes_down && (is_large || tile->pixels == 4) ? 1 : 2,
       .extras = epilogue.parameters,
   };
-  job.source.text = concat("#include \"backends/cuda/support/memory.cuh\"\n", constants.text(), epilogue.text,
-                           "#include \"backends/cuda/conv/conv_depthwise.cu\"\n");
+  job.source.text = concat("#include \"backends/cuda/support/memory.cuh\"\n", macro("NUMBERS", numbers.text()),
+                           constants.text(), epilogue.text, "#include \"backends/cuda/conv/conv_depthwise.cu\"\n");
   const ops::Window window = op.window(weights);
   const int64_t vectors = weights[0] / vector, groups = ceil_div(dims[3], tile->pixels),
                 bands = ceil_div(dims[2], tile->rows), count = dims[0] * bands * groups * vectors;
@@ -142,7 +143,7 @@ Recipe::Work work(const Problem& problem, const Config& config, const GpuPropert
   writer.put(uint32_t(count)).put(uint32_t(weights[0])).put_divisor(vectors).put_divisor(groups).put_divisor(bands);
   for (int64_t value : {in[2], in[3], dims[2], dims[3]}) writer.put(int32_t(value));
   for (int64_t axis : {0, 1}) writer.put(int32_t(ops::window_pads(window, axis, in[size_t(axis) + 2]).first));
-  job.parameters = writer.finish();
+  job.parameters = writer.put_numbers(numbers.values()).finish();
   const auto threads = uint32_t(constants.threads);
   job.shape.block = {threads, 1, 1};
   job.shape.grid = {blocks_for(count, threads), 1, 1};

@@ -10,6 +10,7 @@ struct Parameters {
   Divisor vectors, groups,
       bands;  // thread = ((n * bands + band of rows) * groups + group of pixels) * vectors + vector
   i32 height, width, out_height, out_width, pad_h, pad_w;
+  NUMBERS
 };
 
 DEVICE float multiply_add(float a, float b, float c) { return __fmaf_rn(a, b, c); }

@@ -142,6 +142,8 @@ Recipe::Work work(const Problem& problem, const Config& config, const GpuPropert
   int64_t row_count = 1;
   for (int64_t n : rows.sizes) row_count *= n;
   merge_axes(rows);
+  ProgramNumbers numbers;
+  const ProgramCode code = program_code(op.epilogue, dtypes, "epilogue", numbers);
   const DirectConvConstants constants{
       .a = memory_type(x.type.dtype),
       .b = memory_type(w.type.dtype),
@@ -153,10 +155,10 @@ Recipe::Work work(const Problem& problem, const Config& config, const GpuPropert
       .operands = int64_t(column_strides.size()),
       .depthwise = by_channel,
       .extras = extras,
-      .epilogue = concat("epilogue(", accumulator == DType::f16 ? "op::round_f16" : "", "(x)", call, ")"),
+      .epilogue = concat(code.call, accumulator == DType::f16 ? "op::round_f16" : "", "(x)", call, ")"),
   };
   job.source.text =
-      concat("#include \"backends/cuda/support/scalar.cuh\"\n", program_code(op.epilogue, dtypes, "epilogue"),
+      concat("#include \"backends/cuda/support/scalar.cuh\"\n", code.text, macro("NUMBERS", numbers.text()),
              constants.text(), "#include \"backends/cuda/conv/conv_direct.cu\"\n");
   ParameterWriter writer;
   const int64_t columns = weights[0] / vector;
@@ -172,7 +174,7 @@ Recipe::Work work(const Problem& problem, const Config& config, const GpuPropert
       .put(by_channel ? weights[0] : int64_t(1))
       .put(by_channel ? int64_t(0) : taps);
   for (int64_t value : column_strides) writer.put(value);
-  job.parameters = writer.put_walk(rows.sizes, rows.strides).finish();
+  job.parameters = writer.put_walk(rows.sizes, rows.strides).put_numbers(numbers.values()).finish();
   job.shape.block = {256, 1, 1};
   job.shape.grid = {blocks_for(row_count * columns, 256), 1, 1};
   out.jobs.push_back(std::move(job));

@@ -15,6 +15,7 @@ struct Parameters {
   i64 b_column, b_tap, b_k;                             // of the weights
   i64 column_stride[OPERANDS];
   Walk<ROW_RANK, OPERANDS> row_walk;
+  NUMBERS
 };
 
 DEVICE float multiply_add(float a, float b, float c) { return __fmaf_rn(a, b, c); }

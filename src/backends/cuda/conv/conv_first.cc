@@ -262,7 +262,8 @@ Recipe::Work work(const Problem& problem, const Config& config, bool wgmma) {
   job.overlap = true;
   job.slots = {{Slot::Kind::input, 0, 0}, {Slot::Kind::packed, 0, 0}};
   const DType operand = operand_of(problem), accumulator = ops::accumulator_of(operand, w.type.dtype);
-  const ImageEpilogue epilogue = image_epilogue(problem, accumulator, cut.v);
+  ProgramNumbers numbers;
+  const ImageEpilogue epilogue = image_epilogue(problem, accumulator, cut.v, numbers);
   job.slots.insert(job.slots.end(), epilogue.slots.begin(), epilogue.slots.end());
   job.slots.push_back({Slot::Kind::output, 0, 0});
   const Program* prologue = prologue_of(problem);
@@ -302,14 +303,15 @@ Recipe::Work work(const Problem& problem, const Config& config, bool wgmma) {
       concat("#include \"backends/cuda/support/memory.cuh\"\n", type_alias("In", memory_type(x.type.dtype)),
              type_alias("A", memory_type(operand)), bool_constants({{"PROLOGUE", prologue != nullptr}}),
              finished_code(prologue ? *prologue : Program{}, std::span(&x.type.dtype, 1), "prologue"),
-             constants.text(cut), epilogue.text, "#include \"backends/cuda/conv/conv_first.cu\"\n");
+             macro("NUMBERS", numbers.text()), constants.text(cut), epilogue.text,
+             "#include \"backends/cuda/conv/conv_first.cu\"\n");
 
   ParameterWriter writer;
   writer.put(uint32_t(weights[0])).put(uint32_t(tiles));
   for (int64_t value : {in[2], in[3], out_dims[2], out_dims[3]}) writer.put(int32_t(value));
   for (int64_t axis : {0, 1}) writer.put(int32_t(ops::window_pads(window, axis, in[size_t(axis) + 2]).first));
   writer.put(int32_t(between[2])).put(int32_t(between[3])).put(uint32_t(block_tiles));
-  job.parameters = writer.put_divisor(across).put_divisor(down).finish();
+  job.parameters = writer.put_divisor(across).put_divisor(down).put_numbers(numbers.values()).finish();
   job.shape.block = {uint32_t(warps * 32), 1, 1};
   job.shape.grid = {uint32_t(ceil_div(tiles, block_tiles)), uint32_t(ceil_div(weights[0], cut.columns)), 1};
   job.shape.shared_bytes =

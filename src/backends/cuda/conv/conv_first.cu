@@ -31,6 +31,7 @@ struct Parameters {
   i32 conv_height, conv_width;  // before the pool
   u32 block_tiles;              // with POOL: of a block, one behind the other
   Divisor tiles_across, tiles_down;
+  NUMBERS
 };
 
 #if MATRIX <= 2

@@ -186,6 +186,8 @@ Job gemm_job(const Gemm& gemm, const std::string& text, const GpuProperties& gpu
   const int64_t distance = std::clamp<int64_t>(slices, 1, std::max(1, most_stages - 1 - tile.in_flight));
   // Without clusters a block sums the slices of all parts: then the ring goes round.
   const int64_t stages = std::clamp<int64_t>(splits > 1 ? distance + 1 + tile.in_flight : slices, 1, most_stages);
+  ProgramNumbers numbers;
+  const ProgramCode code = finished_code(*gemm.epilogue, dtypes, "epilogue", numbers);
   const GemmConstants constants{
       .a = memory_type(gemm.a),
       .b = memory_type(gemm.b),
@@ -221,10 +223,11 @@ Job gemm_job(const Gemm& gemm, const std::string& text, const GpuProperties& gpu
       .extras = extras,
       .column_loads = loads[0],
       .row_loads = loads[1],
-      .epilogue = concat("epilogue(", round, "(sum)", call, ")"),
+      .epilogue = concat(code.call, round, "(sum)", call, ")"),
   };
-  job.source.text = concat("#include \"backends/cuda/support/memory.cuh\"\n", epilogue_code(*gemm.epilogue, dtypes),
-                           constants.text(), "#include \"backends/cuda/gemm/gemm.cuh\"\n");
+  job.source.text =
+      concat("#include \"backends/cuda/support/memory.cuh\"\n", code.text, macro("NUMBERS", numbers.text()),
+             constants.text(), "#include \"backends/cuda/gemm/gemm.cuh\"\n");
 
   ParameterWriter writer;
   writer.put(uint32_t(rows))
@@ -249,7 +252,7 @@ Job gemm_job(const Gemm& gemm, const std::string& text, const GpuProperties& gpu
     for (int64_t value : three) writer.put(int32_t(value));
   writer.put(int32_t(conv.kernel[0])).put(conv.batch_stride);
   for (int64_t stride : conv.spatial_stride) writer.put(stride);
-  job.parameters = writer.finish();
+  job.parameters = writer.put_numbers(numbers.values()).finish();
   job.shape.block = {uint32_t(tile.threads), 1, 1};
   const int64_t blocks = row_tiles * column_tiles * batches;
   if (!small_positions(blocks))

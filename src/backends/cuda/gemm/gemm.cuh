@@ -31,6 +31,7 @@ struct Parameters {
   Walk<ROW_RANK, OPERANDS> row_walk;
   Walk<BATCH_RANK, OPERANDS + 2> batch_walk;  // a, b, then the operands
   ConvParameters conv;
+  NUMBERS
 };
 
 struct alignas(16) Chunk {

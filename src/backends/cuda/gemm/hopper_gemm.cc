@@ -626,13 +626,14 @@ Recipe::Work hopper_gemm_work(const Problem& problem, const Config& config, cons
   Job job;
   job.entry = "pipeline";
   job.overlap = true;
+  ProgramNumbers numbers;
   ImageEpilogue first;  // in a pair
-  if (pair) first = image_epilogue(pair->first, accumulator, s.v(), true);
+  if (pair) first = image_epilogue(pair->first, accumulator, s.v(), numbers, true);
   const int shift = int(second_weights) - 1;  // of the inputs of the last product
   bool constant_columns = true;
   for (size_t i = 2; i < problem.inputs.size(); ++i)
     constant_columns &= problem.inputs[i].is_constant || problem.inputs[i].dims() == problem.outputs[0].dims();
-  ImageEpilogue epilogue = image_epilogue(pair ? pair->second : problem, accumulator, last.v(), false, shift);
+  ImageEpilogue epilogue = image_epilogue(pair ? pair->second : problem, accumulator, last.v(), numbers, false, shift);
   // Vectors of the last columns reach beyond the end of inputs along them.
   for (size_t i = 2; s.ragged() && i < problem.inputs.size(); ++i) {
     if (!along_channels(problem, i)) continue;
@@ -691,10 +692,10 @@ Recipe::Work hopper_gemm_work(const Problem& problem, const Config& config, cons
                       .then_slices = last.slices()};
   if (choice.extra_stages)
     constants.extra = {.input = extra, .type = memory_type(problem.inputs[size_t(extra)].type.dtype)};
-  job.source.text =
-      concat("#include \"backends/cuda/support/memory.cuh\"\n", constants.text(),
-             for_arrays("FOR_ARRAYS", epilogue.arrays), pair ? for_arrays("FIRST_FOR_ARRAYS", first.arrays) : "",
-             first.text, epilogue.text, "#include \"backends/cuda/gemm/hopper_gemm.cu\"\n");
+  job.source.text = concat("#include \"backends/cuda/support/memory.cuh\"\n", constants.text(),
+                           for_arrays("FOR_ARRAYS", epilogue.arrays),
+                           pair ? for_arrays("FIRST_FOR_ARRAYS", first.arrays) : "", macro("NUMBERS", numbers.text()),
+                           first.text, epilogue.text, "#include \"backends/cuda/gemm/hopper_gemm.cu\"\n");
   ParameterWriter writer;
   writer.put(uint32_t(s.rows))
       .put(uint32_t(last.columns))
@@ -709,7 +710,7 @@ Recipe::Work hopper_gemm_work(const Problem& problem, const Config& config, cons
   for (size_t i : {1, 0}) writer.put(uint32_t(s.out[i]));
   for (const auto& two : {s.stride, s.pad, s.dilation}) writer.put(int32_t(two[1])).put(int32_t(two[0]));
   writer.put_divisor(std::max<int64_t>(1, tiles / s.matrices)).put(uint32_t(s.shared_a ? 0 : s.rows));
-  job.parameters = writer.finish(4);
+  job.parameters = writer.put_numbers(numbers.values()).finish(4);
   job.maps.push_back({packs_a ? Slot{Slot::Kind::packed, 0, 0} : Slot{Slot::Kind::input, 0, 0},
                       map_of_a(s, stage_rows(t, choice), choice.patch)});
   if (s.computed_b) job.maps.push_back({{Slot::Kind::input, 1, 0}, map_of_computed(s, tile.columns)});

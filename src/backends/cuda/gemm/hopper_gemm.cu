@@ -85,6 +85,7 @@ struct Parameters {
   i32 stride_w, stride_h, pad_w, pad_h, dilation_w, dilation_h;
   Divisor matrix_tiles;  // of one product of MATRICES
   u32 a_rows;            // rows of A from one product to the next
+  NUMBERS
 };
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
@@ -660,7 +661,8 @@ DEVICE void finish(const Sum (&sums)[BLOCKS_M][TILE_N / 2], const Early& early, 
 // Applies the first epilogue to the thread's sums of the first product, and writes the results to shared memory as the
 // A operand of the second product. Columns that do not exist are set to zero: their weights are zero, but zero times
 // NaN is not.
-DEVICE void put_between(const Sum (&sums)[BLOCKS_M][TILE_N / 2], u32 my_row, u32 quad, EXTRAS u8* between) {
+DEVICE void put_between(const Sum (&sums)[BLOCKS_M][TILE_N / 2], u32 my_row, u32 quad, EXTRAS u8* between,
+                        [[maybe_unused]] const Parameters& p) {
   using Between = first::Output;
 #pragma unroll
   for (int group = 0; group < TILE_N / (4 * FIRST_V); ++group) {
@@ -789,7 +791,7 @@ DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, [[maybe_u
 #else
 #if FUSED_PAIR
     meet_warps(consumer, 128);  // the warpgroup has read the buffer of the previous tile
-    put_between(sums, group_row, thread % 4, EXTRA_NAMES between);
+    put_between(sums, group_row, thread % 4, EXTRA_NAMES between, p);
     publish_shared();
 #endif
     if (!FIXED && ARRAYS > 0) wait_for_groups<0>();

@@ -80,7 +80,8 @@ bool is_channel_array(const Problem& problem, size_t i) {
   return size_of(problem.inputs[i].type.dtype) == 4 && along_channels(problem, i);
 }
 
-ImageEpilogue image_epilogue(const Problem& problem, DType accumulator, int64_t v, bool first, int input) {
+ImageEpilogue image_epilogue(const Problem& problem, DType accumulator, int64_t v, ProgramNumbers& numbers, bool first,
+                             int input) {
   const Dims out = problem.outputs[0].dims();
   ImageEpilogue epilogue;
   const Program& program = epilogue_of(problem);
@@ -116,8 +117,9 @@ ImageEpilogue image_epilogue(const Problem& problem, DType accumulator, int64_t 
     if (is_channel_array(problem, i)) epilogue.arrays.push_back(concat(type, ", ", name));
     epilogue.slots.push_back({Slot::Kind::input, int(i) + input, 0});
   }
+  const ProgramCode code = finished_code(program, dtypes, "epilogue", numbers);
   const EpilogueText parts{
-      .code = epilogue_code(program, dtypes),
+      .code = code.text,
       .output = memory_type(problem.outputs[0].type.dtype),
       .acc = held_type(accumulator),
       .column_fields = fields[kColumns],
@@ -126,7 +128,7 @@ ImageEpilogue image_epilogue(const Problem& problem, DType accumulator, int64_t 
       .column_loads = loads[kColumns],
       .row_loads = loads[kRows],
       .line_loads = loads[kLines],
-      .epilogue = concat("epilogue(", accumulator == DType::f16 ? "op::round_f16" : "", "(sum)", call, ")"),
+      .epilogue = concat(code.call, accumulator == DType::f16 ? "op::round_f16" : "", "(sum)", call, ")"),
   };
   epilogue.text = parts.text(first);
   return epilogue;

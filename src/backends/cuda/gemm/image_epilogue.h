@@ -3,6 +3,7 @@
 // a time. The epilogue's inputs have the output's shape, or one value per channel.
 #pragma once
 #include "backends/cuda/recipe.h"
+#include "backends/cuda/support/program_code.h"
 
 namespace temper::cuda {
 
@@ -30,6 +31,8 @@ struct ImageEpilogue {
 };
 // A fused pair has two epilogues: the `first` one is in namespace first, and its macros begin with FIRST_. Input i of
 // the problem, but for its first, is input i + `input` of the kernel.
-ImageEpilogue image_epilogue(const Problem& problem, DType accumulator, int64_t v, bool first = false, int input = 0);
+// Numbers that go with the launch are added to `numbers`.
+ImageEpilogue image_epilogue(const Problem& problem, DType accumulator, int64_t v, ProgramNumbers& numbers,
+                             bool first = false, int input = 0);
 
 }  // namespace temper::cuda

@@ -194,8 +194,10 @@ Recipe::Work work(const Problem& problem, const Config& config, const GpuPropert
   job.slots.push_back({Slot::Kind::output, 0, 0});
   // Sums of f16 are f16 in the graph: rounded once, here.
   const std::string_view round = accumulator == DType::f16 ? "op::round_f16" : "";
-  job.source.text = concat("#include \"backends/cuda/support/memory.cuh\"\n", epilogue_code(op.epilogue, dtypes),
-                           type_alias("A", memory_type(a.type.dtype)),
+  ProgramNumbers numbers;
+  const ProgramCode code = finished_code(op.epilogue, dtypes, "epilogue", numbers);
+  job.source.text = concat("#include \"backends/cuda/support/memory.cuh\"\n", code.text,
+                           macro("NUMBERS", numbers.text()), type_alias("A", memory_type(a.type.dtype)),
                            type_alias("Output", memory_type(problem.outputs[0].type.dtype)), between,
                            int_constants({{"ROWS", s.rows},
                                           {"DEPTH", s.depth},
@@ -206,7 +208,7 @@ Recipe::Work work(const Problem& problem, const Config& config, const GpuPropert
                            "struct Extras { ", extras.fields, "};\n", macro("EXTRAS", extras.parameters),
                            macro("LOAD_CONSTANT(to, row, column)", concat("{ ", extras.constant, "}")),
                            macro("LOAD_GIVEN(to, row, column)", concat("{ ", extras.given, "}")),
-                           macro("EPILOGUE(sum, extras)", concat("epilogue(", round, "(sum)", extras.arguments, ")")),
+                           macro("EPILOGUE(sum, extras)", concat(code.call, round, "(sum)", extras.arguments, ")")),
                            "#include \"backends/cuda/matmul/matmul_rows.cu\"\n");
   const double epsilon = normalized(problem) ? normalized(problem)->normalize.epsilon : 0;
   ParameterWriter writer;
@@ -214,7 +216,7 @@ Recipe::Work work(const Problem& problem, const Config& config, const GpuPropert
   writer.put(a.pitch ? a.pitch : s.depth);
   for (const Strides& one : strides) writer.put(one.row);
   for (const Strides& one : strides) writer.put(one.column);
-  job.parameters = writer.finish();
+  job.parameters = writer.put_numbers(numbers.values()).finish();
   job.shape.block = {uint32_t(kWarps) * 32, 1, 1};
   job.shape.grid = {blocks_for(ceil_div<int64_t>(s.columns, shares->columns), kWarps / shares->split), 1, 1};
   out.jobs.push_back(std::move(job));

@@ -17,6 +17,7 @@ struct Parameters {
   float inverse, epsilon;  // of a normalisation: 1 / DEPTH
   i64 a_row;               // elements from row to row
   i64 row_stride[OPERANDS], column_stride[OPERANDS];
+  NUMBERS
 };
 
 constexpr int CHUNK = 8, STEP = 32 * CHUNK, STEPS = (DEPTH + STEP - 1) / STEP, MINE = (STEPS + SPLIT - 1) / SPLIT;

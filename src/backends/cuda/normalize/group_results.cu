@@ -60,7 +60,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
       if (s + i * DOWN >= end) continue;
       const i64 first = i64(s + i * DOWN) * CHANNELS + place.channel;
       Value x[V], y[V];
-      take_given(given[i], x);
+      take_given(p, given[i], x);
 #pragma unroll
       for (int k = 0; k < V; ++k) {
         const Value d = EXACT ? (x[k] - mean[k]) - rest[k] : x[k] - mean[k];

@@ -29,7 +29,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) group_sums(PARAMETERS Moment
       for (u32 i = 0; i < AHEAD; ++i) {
         if (s + i * DOWN >= end) continue;
         Value x[V];
-        take_given(given[i], x);
+        take_given(p, given[i], x);
 #pragma unroll
         for (int k = 0; k < V; ++k) {
           const Value d = x[k] - shift[k];

@@ -6,6 +6,7 @@
 
 #include "backends/axes.h"
 #include "backends/cuda/recipe.h"
+#include "backends/cuda/support/constants.h"
 #include "backends/cuda/support/program_code.h"
 
 namespace temper::cuda {
@@ -131,16 +132,19 @@ Recipe::Work work(const Problem& problem, const Config& config, const GpuPropert
   job.entry = "pointwise";
   job.overlap = true;
   job.slots.push_back({Slot::Kind::output, 0, 0});
+  ProgramNumbers numbers;
+  const ProgramCode code = program_code(program, dtypes, "program", numbers);
   job.source.text =
-      concat("#include \"backends/cuda/support/scalar.cuh\"\n", program_code(program, dtypes, "program"),
+      concat("#include \"backends/cuda/support/scalar.cuh\"\n", code.text, macro("NUMBERS", numbers.text()),
              "constexpr int V = ", vector, ", RANK = ", axes.sizes.size(), ", WALKED = ", walked.size(),
              ";\nusing Index = ", index, ";\nusing Output = ", memory_type(output.dtype), ";\n#define INPUTS ", inputs,
              "\n#define RESULT ", part ? concat("at[", walked.size() - 1, ']') : "first", "\n#define LOADS", loads,
-             "\n#define CALL program(", call, ")\n#define TAIL_CALL program(", tail,
+             "\n#define CALL ", code.call, call, ")\n#define TAIL_CALL ", code.call, tail,
              ")\n#include \"backends/cuda/pointwise/pointwise.cu\"\n");
   job.shape.block = {256, 1, 1};
   job.shape.grid = {blocks_for(count, 256 * vector), 1, 1};
-  job.parameters = ParameterWriter().put(uint64_t(count)).put_walk(axes.sizes, axes.strides).finish();
+  job.parameters =
+      ParameterWriter().put(uint64_t(count)).put_walk(axes.sizes, axes.strides).put_numbers(numbers.values()).finish();
   return out;
 }
 

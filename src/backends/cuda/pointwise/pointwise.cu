@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Each thread computes V neighbours of the output's memory. Generated before this text (pointwise.cc): program(),
-// V, Index, RANK and WALKED (inputs, and the output, whose position must be computed), INPUTS (parameters), LOADS (one
-// Vec x<i> for each input that is read), CALL and TAIL_CALL (program() of element k), Output, RESULT (where the first
-// of the V goes).
+// NUMBERS, V, Index, RANK and WALKED (inputs, and the output, whose position must be computed), INPUTS (parameters),
+// LOADS (one Vec x<i> for each input that is read), CALL and TAIL_CALL (program() of element k), Output, RESULT (where
+// the first of the V goes).
 #include "backends/cuda/support/memory.cuh"
 
 struct Parameters {
   u64 count;
   Walk<RANK, WALKED> walk;
+  NUMBERS
 };
 
 extern "C" __global__ void __launch_bounds__(256) pointwise(INPUTS Output* out, const Parameters p) {

@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "backends/axes.h"
+#include "backends/cuda/support/constants.h"
 #include "backends/cuda/support/program_code.h"
 #include "base/checked.h"
 
@@ -227,6 +228,9 @@ Job RowTexts::job(std::string_view file, std::string_view entry, int64_t vector,
   for (size_t i = 0; i < inputs; ++i) (i < own ? before : behind).push_back(problem_.inputs[i].type.dtype);
   constexpr std::string_view kHead = "(const RowParameters& p, const RowTensors& row, i64 first, bool whole, ";
 
+  ProgramNumbers numbers;
+  const ProgramCode prologue = program_code(op_.prologue, before, "prologue", numbers),
+                    epilogue = finished_code(op_.epilogue, behind, "epilogue", numbers);
   Job job;
   job.entry = entry;
   job.overlap = true;
@@ -235,18 +239,18 @@ Job RowTexts::job(std::string_view file, std::string_view entry, int64_t vector,
       "#include \"backends/cuda/support/memory.cuh\"\nconstexpr int V = ", vector, ", KEPT = ", kept.sizes.size(),
       ", REDUCED = ", reduced.sizes.size(), ", OPERANDS = ", count, ";\nconstexpr bool ALIGNED = ", aligned(vector),
       ";\nusing Index = ", small_positions(std::max(rows, n)) ? "u32" : "u64", ";\nusing Value = ", held_type(value),
-      ";\n", op_.constants, constants, "#define PARAMETERS ", parameters, "\n#define ROW_TENSORS {", pointers,
-      "}\n#include \"backends/cuda/rows/row_programs.cuh\"\n", program_code(op_.prologue, before, "prologue"),
-      finished_code(op_.epilogue, behind, "epilogue"), "struct RowTensors {\n", members, "};\nstruct Given {\n", given,
-      "};\nstruct Fixed {\n", fixed,
+      ";\n", op_.constants, constants, macro("NUMBERS", numbers.text()), "#define PARAMETERS ", parameters,
+      "\n#define ROW_TENSORS {", pointers, "}\n#include \"backends/cuda/rows/row_programs.cuh\"\n", prologue.text,
+      epilogue.text, "struct RowTensors {\n", members, "};\nstruct Given {\n", given, "};\nstruct Fixed {\n", fixed,
       "};\nDEVICE RowTensors moved(const RowTensors& tensors, const i64 (&at)[OPERANDS]) {\n  return {", moved,
       "};\n}\nDEVICE void read_given", kHead, "Given& given) {\n", read_given,
-      "}\nDEVICE void take_given(const Given& given, Value (&x)[V]) {\n#pragma unroll\n  for (int k = 0; k < V; ++k) "
-      "x[k] = prologue(",
-      take, ");\n}\nDEVICE void read_fixed", kHead, "Fixed& fixed) {\n", read_fixed, "}\nDEVICE void write_row", kHead,
-      "const Fixed& fixed, const Value (&x)[V], const Value (&y)[V]) {\n", read_others,
-      result(0, concat("epilogue(y[k]", behind_arguments, ")")), op_.gives_input ? result(1, "x[k]") : "",
-      "}\n#include \"backends/cuda/", file, ".cu\"\n");
+      "}\nDEVICE void take_given(const RowParameters& p, const Given& given, Value (&x)[V]) {\n#pragma unroll\n  for "
+      "(int k = 0; k < V; ++k) "
+      "x[k] = ",
+      prologue.call, take, ");\n}\nDEVICE void read_fixed", kHead, "Fixed& fixed) {\n", read_fixed,
+      "}\nDEVICE void write_row", kHead, "const Fixed& fixed, const Value (&x)[V], const Value (&y)[V]) {\n",
+      read_others, result(0, concat(epilogue.call, "y[k]", behind_arguments, ")")),
+      op_.gives_input ? result(1, "x[k]") : "", "}\n#include \"backends/cuda/", file, ".cu\"\n");
   ParameterWriter writer;
   writer.put(uint64_t(rows))
       .put(uint64_t(n))
@@ -254,7 +258,10 @@ Job RowTexts::job(std::string_view file, std::string_view entry, int64_t vector,
       .put(op_.number)
       .put(float(1.0 / double(n)))
       .put(float(op_.number));
-  job.parameters = writer.put_walk(kept.sizes, kept.strides).put_walk(reduced.sizes, reduced.strides).finish();
+  job.parameters = writer.put_walk(kept.sizes, kept.strides)
+                       .put_walk(reduced.sizes, reduced.strides)
+                       .put_numbers(numbers.values())
+                       .finish();
   return job;
 }
 

@@ -17,6 +17,7 @@ struct RowParameters {
   float inverse_f32, number_f32;
   Walk<KEPT, OPERANDS> kept;
   Walk<REDUCED, OPERANDS> reduced;
+  NUMBERS
 };
 
 // How a tensor lies along a row.
@@ -80,7 +81,7 @@ DEVICE void store_to_row(const RowParameters& p, T* row, i64 first, bool whole, 
 // what the epilogue reads and all rows have in common; and
 //   moved(tensors, at)                            the row whose elements begin so far behind the tensors' own
 //   read_given(p, row, first, whole, given)
-//   take_given(given, x)                          V values behind the prologue
+//   take_given(p, given, x)                          V values behind the prologue
 //   read_fixed(p, row, first, whole, fixed)
 //   write_row(p, row, first, whole, fixed, x, y)  the results of y, which was made of x
 struct RowTensors;
@@ -88,7 +89,7 @@ struct Given;
 struct Fixed;
 DEVICE RowTensors moved(const RowTensors& tensors, const i64 (&at)[OPERANDS]);
 DEVICE void read_given(const RowParameters& p, const RowTensors& row, i64 first, bool whole, Given& given);
-DEVICE void take_given(const Given& given, Value (&x)[V]);
+DEVICE void take_given(const RowParameters& p, const Given& given, Value (&x)[V]);
 DEVICE void read_fixed(const RowParameters& p, const RowTensors& row, i64 first, bool whole, Fixed& fixed);
 DEVICE void write_row(const RowParameters& p, const RowTensors& row, i64 first, bool whole, const Fixed& fixed,
                       const Value (&x)[V], const Value (&y)[V]);

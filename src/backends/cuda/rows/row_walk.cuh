@@ -7,7 +7,7 @@
 DEVICE void read_row(const RowParameters& p, const RowTensors& row, i64 first, bool whole, Value (&x)[V]) {
   Given given;
   read_given(p, row, first, whole, given);
-  take_given(given, x);
+  take_given(p, given, x);
 }
 
 // What was loaded, as words that are not looked into: the compiler would take the elements of the next row out of them,
@@ -82,7 +82,7 @@ DEVICE void each_row(const RowParameters& p, const RowTensors& tensors, F&& f) {
     if constexpr (HELD) {
 #pragma unroll
       for (int i = 0; i < ITEMS; ++i)
-        if (part.any(p, i)) take_given(given[i], part.x[i]);
+        if (part.any(p, i)) take_given(p, given[i], part.x[i]);
     }
     const Index next = first + Index(gridDim.x) * ROWS;
     if constexpr (LOOP) {
