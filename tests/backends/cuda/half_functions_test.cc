@@ -102,6 +102,43 @@ void check_functions(const cuda::Compiler& compiler, const cuda::GpuRef& gpu) {
   }
 }
 
+// gelu in steps of 8 bits, of all numbers of f16: no further off than half a step and a thousandth.
+void check_bytes(const cuda::Compiler& compiler, const cuda::GpuRef& gpu) {
+  const cuda::Recipe& pointwise = testing::recipe_named("cuda.pointwise");
+  testing::Cubins cubins(compiler, gpu->info().architecture());
+  const cuda::Stream stream(gpu);
+  const Tensor x = all_numbers(DType::f16);
+  const std::vector<double> arguments = x.to_doubles();
+  for (const double scale : {0.028328001499176025, 0x1p-12}) {
+    const Program program = Program::parse(concat("(1) 1=cast.f32(0) ", kFunctions[5].steps, " 10=constant.f32[", scale,
+                                                  "] 11=div.f32(9,10) 12=round.f32(11) 13=cast.i8(12)"));
+    SCOPED_TRACE(program.text());
+    const Problem problem{ops::Pointwise{program}, {{x.type()}}, {{type_of(DType::i8, x.dims())}}};
+    const Config config = pointwise.configs(problem, {}).at(0);
+    const cuda::Recipe::Work work = pointwise.work(problem, config, {});
+    EXPECT_NE(work.jobs.at(0).source.text.find("op::gelu_for<i8>"), std::string::npos);
+    cubins.prepare({work.jobs[0].source});
+    const std::vector<double> results =
+        testing::run_recipe(stream, cubins, problem, config, work, {x}).at(0).to_doubles();
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      const double want = std::clamp(gelu(arguments[i]) / scale, -128.0, 127.0);
+      if (std::isnan(arguments[i]) || std::isinf(arguments[i])) EXPECT_EQ(results[i], arguments[i] > 0 ? 127 : 0);
+      else EXPECT_LE(std::fabs(results[i] - want), 0.501) << "at " << arguments[i];
+    }
+  }
+}
+
+TEST(EmulatedHalfFunctions, GeluOfBytesIsAThousandthOfAStepOff) {
+  const testing::EmulatedGpu emulated;
+  check_bytes(emulated.compiler(), emulated.gpu());
+}
+
+TEST(CudaHalfFunctions, GeluOfBytesIsAThousandthOfAStepOff) {
+  TEMPER_NEEDS_GPU(gpu);
+  TEMPER_NEEDS_NVRTC(compiler);
+  check_bytes(*compiler, gpu);
+}
+
 TEST(EmulatedHalfFunctions, AreWithinOneUlpOfAllInputs) {
   const testing::EmulatedGpu emulated;
   check_functions(emulated.compiler(), emulated.gpu());
@@ -132,6 +169,19 @@ TEST(CudaHalfFunctions, StandOnlyWhereResultsAreRoundedToSixteenBits) {
   EXPECT_EQ(functions("(2) 2=tanh.f32(0) 3=add.f32(2,1) 4=cast.f16(3)", {DType::f32, DType::f32}), "");
   EXPECT_EQ(functions("(1) 1=tanh.f32(0) 2=cast.f16(1) 3=cast.f32(2) 4=add.f32(3,1)", {DType::f32}), "");
   EXPECT_EQ(functions("(1) 1=tanh.f32(0) 2=round.f32(1) 3=cast.i8(2)", {DType::f32}), "");
+  const std::string gelu = concat("(1) 1=cast.f32(0) ", kFunctions[5].steps);
+  const auto quantised = [&](std::string_view steps) {
+    return functions(concat(gelu, ' ', steps).c_str(), {DType::f16});
+  };
+  const std::string bytes = "op::gelu_for<i8>(v1) ";
+  EXPECT_EQ(quantised("10=constant.f32[0.5] 11=div.f32(9,10) 12=round.f32(11) 13=cast.i8(12)"), bytes);
+  EXPECT_EQ(quantised("10=constant.f32[32] 11=mul.f32(9,10) 12=round.f32(11) 13=constant.f32[7] 14=add.f32(12,13) "
+                      "15=cast.u8(14)"),
+            bytes);
+  // Steps so small that f32 has no digits for them, a sum of another size, an integer that nothing was rounded to.
+  EXPECT_EQ(quantised("10=constant.f32[1e-5] 11=div.f32(9,10) 12=round.f32(11) 13=cast.i8(12)"), "");
+  EXPECT_EQ(quantised("10=mul.f32(9,1) 11=round.f32(10) 12=cast.i8(11)"), "");
+  EXPECT_EQ(quantised("10=cast.i8(9)"), "");
 }
 
 }  // namespace

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Functions of f32 whose results are rounded to Half (f16 or bf16) next, perhaps after more factors: at most 1 ulp of
-// Half off the true value where they are rounded at once. A pipe of the SM makes 16 exponentials, reciprocals or
-// tanh a clock, an eighth of its sums, so polynomials take their place where they are not long. Polynomials are minimax
-// fits, by linear programs on Chebyshev points; tests/backends/cuda/half_functions_test.cc goes through all inputs.
+// Half off the true value where they are rounded at once; or to 8 bits (i8), and then as near as f32 is. A pipe of the
+// SM makes 16 exponentials, reciprocals or tanh a clock, an eighth of its sums, so polynomials take their place where
+// they are not long. Polynomials are minimax fits, by linear programs on Chebyshev points;
+// tests/backends/cuda/half_functions_test.cc goes through all inputs.
 #pragma once
 
 namespace op {
@@ -50,13 +51,23 @@ DEVICE float erf_for(float x) {
 
 // x * F(x) with the normal distribution F, as max(x, 0) - |x| F(-|x|): the logarithm of F(-a) is near a parabola, so 2
 // to a polynomial in a has all digits where 1 + erf has lost them. 6.5e-5 off for f16 (to a = 6, where the result is
-// 0), 9.3e-4 for bf16 (to 13.7). Of -inf it is 0, the limit.
+// 0), 9.3e-4 for bf16 (to 13.7). Steps of 8 bits have one size everywhere, so that no digits are needed where the
+// result is small: the distance itself is least then, 5.2e-8 and what f32 rounds, 8.3e-8 below 0 and an ulp above. That
+// is how far the steps of f32 are off, too, which lose as much in 1 + erf. Of -inf it is 0, the limit.
 template <class Half>
 DEVICE float gelu_for(float x) {
   constexpr bool FEW = is_same<Half, bf16>;  // few digits, but a long way down
+  constexpr bool FIXED = is_same<Half, i8>;
   const float a = ::fminf(::fabsf(x), FEW ? 13.7f : 6.0f);
   float p;
-  if constexpr (FEW) {
+  if constexpr (FIXED) {
+    p = __fmaf_rn(a, 0x1.159a30p-15f, -0x1.934adep-11f);
+    p = __fmaf_rn(p, a, 0x1.08c9f4p-7f);
+    p = __fmaf_rn(p, a, -0x1.b58d4cp-5f);
+    p = __fmaf_rn(p, a, -0x1.d5c80ep-2f);
+    p = __fmaf_rn(p, a, -0x1.26b528p0f);
+    p = __fmaf_rn(p, a, -0x1.ffff18p-1f);
+  } else if constexpr (FEW) {
     p = __fmaf_rn(a, -0x1.2db43ep-22f, 0x1.0f4790p-16f);
     p = __fmaf_rn(p, a, -0x1.9a05e0p-12f);
     p = __fmaf_rn(p, a, 0x1.56e324p-8f);

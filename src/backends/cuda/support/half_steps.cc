@@ -80,6 +80,23 @@ std::optional<std::string> gelu_text(const Program& program, const Step& step, s
 
 }  // namespace
 
+// Whether an error of argument `a` of this step grows by a constant factor of at most 2^12: f32's of 2e-7 then stays
+// below a thousandth.
+static bool keeps_error_small(const Program& program, const Step& step, int a) {
+  const auto factor = [&](int arg) {
+    const Step* constant = step_of(program, step.args[size_t(arg)], Scalar::constant);
+    return constant ? std::fabs(constant->number) : std::nan("");
+  };
+  switch (step.op) {
+    case Scalar::round:
+    case Scalar::relu: return true;
+    case Scalar::mul: return factor(1 - a) <= 0x1p12;
+    case Scalar::div: return a == 0 && factor(1) >= 0x1p-12;
+    case Scalar::add: return step_of(program, step.args[size_t(a)], Scalar::round) && factor(1 - a) <= 255;
+    default: return false;
+  }
+}
+
 std::vector<DType> wanted_digits(const Program& program, std::span<const DType> inputs) {
   const size_t values = size_t(program.inputs) + program.steps.size();
   std::vector<DType> out(values, DType::f32);
@@ -95,6 +112,11 @@ std::vector<DType> wanted_digits(const Program& program, std::span<const DType> 
       if (program.dtype_of_value(int(from), inputs) != DType::f32) continue;
       DType wants = DType::f32;
       if (step.op == Scalar::cast && is_half(step.dtype)) wants = step.dtype;
+      else if (step.op == Scalar::cast && (step.dtype == DType::i8 || step.dtype == DType::u8) &&
+               (step_of(program, int(from), Scalar::round) || step_of(program, int(from), Scalar::add)))
+        wants = DType::i8;
+      else if (step.dtype == DType::f32 && out[v] == DType::i8)
+        wants = keeps_error_small(program, step, a) ? DType::i8 : DType::f32;
       else if (step.dtype == DType::f32 && keeps_relative_error(step.op, a)) wants = out[v];
       out[from] = !used[from] || out[from] == wants ? wants : DType::f32;
       used[from] = true;
@@ -106,6 +128,10 @@ std::vector<DType> wanted_digits(const Program& program, std::span<const DType> 
 std::optional<std::string> half_text(const Program& program, size_t step, std::span<const DType> digits) {
   const Step& s = program.steps[step];
   const DType dtype = digits[size_t(program.inputs) + step];
+  if (dtype == DType::i8 && s.dtype == DType::f32 && s.op == Scalar::mul) {
+    const auto text = gelu_text(program, s, "i8");
+    return text && text->starts_with("op::gelu_for") ? text : std::nullopt;  // there is no other of them
+  }
   if (!is_half(dtype)) return std::nullopt;
   const std::string_view half = name_of(dtype);
   switch (s.op) {

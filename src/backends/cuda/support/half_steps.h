@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps of a program whose results only need the digits of fp16 or bf16: support/half_functions.cuh computes them in
-// few instructions.
+// Steps of a program whose results only need the digits of fp16, bf16 or 8 bits: support/half_functions.cuh computes
+// them in few instructions.
 #pragma once
 #include <optional>
 #include <span>
@@ -14,6 +14,8 @@ namespace temper::cuda {
 // By value of the program: f16 or bf16 where it is of f32 and reaches nothing but casts to that dtype, as it is or
 // through steps that make no relative error larger (factors, quotients, signs, the choice of one of several numbers),
 // or is such a dtype itself; else f32. A sum is no such step: what it cancels would leave the error of a summand.
+// i8 where it is of f32 and reaches nothing but a rounding to 8 bits, signed or not, through factors that leave an
+// error of f32 below 1/1000 of a step.
 std::vector<DType> wanted_digits(const Program& program, std::span<const DType> inputs);
 
 // The text of step `step` (an index) by those functions, on the values v0, v1, ...; nothing where there is none. It
