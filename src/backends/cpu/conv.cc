@@ -92,12 +92,9 @@ Built describe(const Problem& problem, dnnl::algorithm algorithm, Layout in, Lay
   built.descriptor = dnnl_try([&] {
     const auto kind = dnnl::prop_kind::forward_inference;
     using Operation = dnnl::convolution_forward::desc;
-    built.operation =
-        built.epilogue.bias >= 0
-            ? std::make_shared<const Operation>(kind, algorithm, src, weights, dnnl_any_desc(DType::f32, {y[1]}), dst,
-                                                op.strides, geometry.dilates, geometry.begin, geometry.end)
-            : std::make_shared<const Operation>(kind, algorithm, src, weights, dst, op.strides, geometry.dilates,
-                                                geometry.begin, geometry.end);
+    const memory::desc bias = any_bias_desc(built.epilogue.bias >= 0, {y[1]});
+    built.operation = std::make_shared<const Operation>(kind, algorithm, src, weights, bias, dst, op.strides,
+                                                        geometry.dilates, geometry.begin, geometry.end);
     return Descriptor(*built.operation, attributes, dnnl_cpu_engine());
   });
   return built;
@@ -236,16 +233,7 @@ class ConvKernel final : public Kernel {
         packed,
         weights_bytes +
             (packed_bias_ >= 0 ? size_t(byte_count(DType::f32, problem.inputs[size_t(packed_bias_)].dims())) : 0));
-    for (size_t i = 0; i < built.epilogue.binary_inputs.size(); ++i) {
-      dnnl::algorithm algorithm;
-      memory::desc desc;
-      int position = -1, seen = 0;
-      for (int p = 0; p < built.epilogue.post_ops.len(); ++p)
-        if (built.epilogue.post_ops.kind(p) == dnnl::primitive::kind::binary && seen++ == int(i)) position = p;
-      built.epilogue.post_ops.get_params_binary(position, algorithm, desc);
-      extras_.push_back({call_.add(DNNL_ARG_ATTR_MULTIPLE_POST_OP(position) | DNNL_ARG_SRC_1, desc),
-                         size_t(built.epilogue.binary_inputs[i]) + 2});
-    }
+    extras_ = add_binary_inputs(call_, built.epilogue);
     scratch_bytes_ = int64_t(d.scratchpad_desc().get_size());
     scratch_ = call_.add(DNNL_ARG_SCRATCHPAD, d.scratchpad_desc());
     const AbsorbedEpilogue& taken = built.epilogue;

@@ -62,12 +62,9 @@ Built describe(const Problem& problem, IntegerAbsorb absorb, const std::vector<f
     const auto kind = dnnl::prop_kind::forward_inference;
     const auto algorithm = dnnl::algorithm::convolution_direct;
     using Operation = dnnl::convolution_forward::desc;
-    built.operation =
-        built.epilogue.has_bias()
-            ? std::make_shared<const Operation>(kind, algorithm, src, weights, dnnl_any_desc(DType::f32, {y[1]}), dst,
-                                                op.strides, geometry.dilates, geometry.begin, geometry.end)
-            : std::make_shared<const Operation>(kind, algorithm, src, weights, dst, op.strides, geometry.dilates,
-                                                geometry.begin, geometry.end);
+    const memory::desc bias = any_bias_desc(built.epilogue.has_bias(), {y[1]});
+    built.operation = std::make_shared<const Operation>(kind, algorithm, src, weights, bias, dst, op.strides,
+                                                        geometry.dilates, geometry.begin, geometry.end);
     return Descriptor(*built.operation, int8_attributes(built.epilogue, 1 << 1, scales), dnnl_cpu_engine());
   });
   return built;

@@ -71,9 +71,8 @@ Built describe(const Problem& problem, bool inner) {
       const auto kind = dnnl::prop_kind::forward_inference;
       const auto src = dnnl_plain_desc(dtype, {m, k}), weights = dnnl_any_desc(dtype, {n, k}),
                  dst = dnnl_plain_desc(built.epilogue.stored, {m, n});
-      const auto desc = built.epilogue.bias >= 0
-                            ? dnnl::inner_product_forward::desc(kind, src, weights, dnnl_any_desc(DType::f32, {n}), dst)
-                            : dnnl::inner_product_forward::desc(kind, src, weights, dst);
+      const dnnl::inner_product_forward::desc desc(kind, src, weights, any_bias_desc(built.epilogue.bias >= 0, {n}),
+                                                   dst);
       return dnnl::inner_product_forward::primitive_desc(desc, attributes, dnnl_cpu_engine());
     });
     return built;
@@ -88,13 +87,10 @@ Built describe(const Problem& problem, bool inner) {
       packs_weights(problem) ? memory::desc(built.stored_weights.dims(), dnnl_dtype(dtype), memory::format_tag::any)
                              : built.stored_weights;
   built.matmul = dnnl_try([&] {
-    if (built.epilogue.bias >= 0) {
-      Dims bias(rank, 1);
-      bias.back() = y.back();
-      return dnnl::matmul::primitive_desc(dnnl::matmul::desc(src, weights, dnnl_plain_desc(DType::f32, bias), dst),
-                                          attributes, dnnl_cpu_engine());
-    }
-    return dnnl::matmul::primitive_desc(dnnl::matmul::desc(src, weights, dst), attributes, dnnl_cpu_engine());
+    Dims bias(rank, 1);
+    bias.back() = y.back();
+    const dnnl::matmul::desc desc(src, weights, plain_bias_desc(built.epilogue.bias >= 0, bias), dst);
+    return dnnl::matmul::primitive_desc(desc, attributes, dnnl_cpu_engine());
   });
   return built;
 }
@@ -133,10 +129,8 @@ Built describe_convolution(const Problem& problem, Absorb absorb) {
                weights = dnnl_any_desc(dtype, {n, k, 1, 1}),
                dst = dnnl_desc(built.epilogue.stored, {1, n, 1, m}, Layout::channels_last);
     const Dims one{1, 1}, zero{0, 0};
-    const Operation operation =
-        built.epilogue.bias >= 0
-            ? Operation(kind, how, src, weights, dnnl_any_desc(DType::f32, {n}), dst, one, zero, zero, zero)
-            : Operation(kind, how, src, weights, dst, one, zero, zero, zero);
+    const Operation operation(kind, how, src, weights, any_bias_desc(built.epilogue.bias >= 0, {n}), dst, one, zero,
+                              zero, zero);
     return dnnl::convolution_forward::primitive_desc(operation, attributes, dnnl_cpu_engine());
   });
   // The others are not better than its products, and one of them adds the wrong elements of a residual (conv.cc).
@@ -227,6 +221,7 @@ class MatMulKernel final : public Kernel {
       dst_ = call_.add(DNNL_ARG_DST, d.dst_desc());
       weights_ = call_.add(DNNL_ARG_WEIGHTS, d.weights_desc());
       if (packed_) call_.set(weights_, packed.data());
+      extras_ = add_binary_inputs(call_, built.epilogue);
       if (built.epilogue.bias >= 0)
         extras_.push_back({call_.add(DNNL_ARG_BIAS, d.bias_desc()), size_t(built.epilogue.bias) + 2});
       scratch_bytes_ = int64_t(d.scratchpad_desc().get_size());
@@ -235,15 +230,6 @@ class MatMulKernel final : public Kernel {
     if (built.convolution) setup(*built.convolution, dnnl::convolution_forward(*built.convolution));
     else if (built.inner) setup(*built.inner, dnnl::inner_product_forward(*built.inner));
     else setup(*built.matmul, dnnl::matmul(*built.matmul));
-    size_t seen = 0;
-    for (int p = 0; p < built.epilogue.post_ops.len(); ++p) {
-      if (built.epilogue.post_ops.kind(p) != dnnl::primitive::kind::binary) continue;
-      dnnl::algorithm algorithm;
-      memory::desc desc;
-      built.epilogue.post_ops.get_params_binary(p, algorithm, desc);
-      extras_.push_back({call_.add(DNNL_ARG_ATTR_MULTIPLE_POST_OP(p) | DNNL_ARG_SRC_1, desc),
-                         size_t(built.epilogue.binary_inputs[seen++]) + 2});
-    }
     const AbsorbedEpilogue& taken = built.epilogue;
     tail_ = EpilogueTail(problem, taken.stored, taken.rest, Layout::plain, taken.residual);
   }

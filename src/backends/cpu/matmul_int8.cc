@@ -73,9 +73,8 @@ Built describe(const Problem& problem, const Choice& choice, const std::vector<f
       const auto kind = dnnl::prop_kind::forward_inference;
       const auto src = dnnl_plain_desc(x, {m, k}), weights = dnnl_any_desc(DType::i8, {n, k}),
                  dst = dnnl_plain_desc(built.epilogue.stored, {m, n});
-      const auto desc = built.epilogue.has_bias()
-                            ? dnnl::inner_product_forward::desc(kind, src, weights, dnnl_any_desc(DType::f32, {n}), dst)
-                            : dnnl::inner_product_forward::desc(kind, src, weights, dst);
+      const dnnl::inner_product_forward::desc desc(kind, src, weights, any_bias_desc(built.epilogue.has_bias(), {n}),
+                                                   dst);
       return dnnl::inner_product_forward::primitive_desc(desc, int8_attributes(built.epilogue, 1 << 1, scales),
                                                          dnnl_cpu_engine());
     });
@@ -88,13 +87,10 @@ Built describe(const Problem& problem, const Choice& choice, const std::vector<f
                                                                        memory::data_type::s8, memory::format_tag::any)
                                                         : built.stored_weights;
     const auto attributes = int8_attributes(built.epilogue, 1 << int(rank - 1), scales);
-    if (built.epilogue.has_bias()) {
-      Dims bias(rank, 1);
-      bias.back() = n;
-      return dnnl::matmul::primitive_desc(dnnl::matmul::desc(src, weights, dnnl_plain_desc(DType::f32, bias), dst),
-                                          attributes, dnnl_cpu_engine());
-    }
-    return dnnl::matmul::primitive_desc(dnnl::matmul::desc(src, weights, dst), attributes, dnnl_cpu_engine());
+    Dims bias(rank, 1);
+    bias.back() = n;
+    const dnnl::matmul::desc desc(src, weights, plain_bias_desc(built.epilogue.has_bias(), bias), dst);
+    return dnnl::matmul::primitive_desc(desc, attributes, dnnl_cpu_engine());
   });
   return built;
 }

@@ -437,6 +437,19 @@ AbsorbedEpilogue absorb_epilogue(const Program& epilogue, DType operands, const 
   return result;
 }
 
+std::vector<std::pair<size_t, size_t>> add_binary_inputs(DnnlCall& call, const AbsorbedEpilogue& epilogue) {
+  std::vector<std::pair<size_t, size_t>> added;
+  for (int p = 0; p < epilogue.post_ops.len(); ++p) {
+    if (epilogue.post_ops.kind(p) != dnnl::primitive::kind::binary) continue;
+    dnnl::algorithm algorithm;
+    dnnl::memory::desc desc;
+    epilogue.post_ops.get_params_binary(p, algorithm, desc);
+    added.push_back({call.add(DNNL_ARG_ATTR_MULTIPLE_POST_OP(p) | DNNL_ARG_SRC_1, desc),
+                     size_t(epilogue.binary_inputs[added.size()]) + 2});
+  }
+  return added;
+}
+
 Support dnnl_float_supported(const Problem& problem, const Device& device) {
   const DType dtype = problem.inputs[0].type.dtype;
   if (dtype != DType::f32 && dtype != DType::bf16) return refused("only f32 and bf16, not ", dtype);

@@ -77,6 +77,17 @@ struct AbsorbedEpilogue {
   DType stored = DType::f32;  // what the primitive writes
   Program rest;               // inputs: that, then every extra input of the epilogue
 };
+// The bias of a primitive as it is described: f32, `dims`, in any or plain order; where nothing is absorbed as one, an
+// empty descriptor, which oneDNN takes for none.
+inline dnnl::memory::desc any_bias_desc(bool has_bias, const Dims& dims) {
+  return has_bias ? dnnl_any_desc(DType::f32, dims) : dnnl::memory::desc();
+}
+inline dnnl::memory::desc plain_bias_desc(bool has_bias, const Dims& dims) {
+  return has_bias ? dnnl_plain_desc(DType::f32, dims) : dnnl::memory::desc();
+}
+// The extra inputs that binary post-ops read: the arguments of `call` that they become, and which input of an op with
+// two of its own each is.
+std::vector<std::pair<size_t, size_t>> add_binary_inputs(DnnlCall& call, const AbsorbedEpilogue& epilogue);
 // `in_place` is `all`, but a tensor of the output's type that is added first is expected in the output's memory: oneDNN
 // 2.6 has kernels for AMX that read a residual there and nowhere else.
 enum class Absorb { bias_only, bias_and_relu, all, in_place };
