@@ -67,6 +67,24 @@ TEST(Subnormals, AreZeroToThePlansOfACpuAndExactInTheReference) {
   }
 }
 
+// Half floats below 2^-14 are subnormal as halves; as floats they are as normal as any.
+TEST(Subnormals, HalfFloatsAreNoneOfThem) {
+  Tensor x(DType::f16, {1 << 16});
+  for (int64_t i = 0; i < x.count(); ++i) x.data<Half>()[i].bits = uint16_t(i);
+  std::vector<Tensor> answers[2];
+  for (const bool exact : {false, true}) {
+    const auto engine = std::make_shared<Engine>(
+        info_of(exact ? "reference" : "cpu"),
+        parse_graph("graph \"halves\"\ninput %x: f16[65536]\n%f: f32[65536] = pointwise(%x) "
+                    "program=\"(1) 1=cast.f32(0)\"\n%h: f16[65536] = pointwise(%f) program=\"(1) 1=constant.f32[0.5] "
+                    "2=mul.f32(0,1) 3=cast.f16(2)\"\noutput \"f\" = %f\noutput \"h\" = %h\n"),
+        2);
+    answers[exact] = Session(engine).run({x});
+  }
+  EXPECT_TRUE(answers[0][0].same_bits(answers[1][0])) << "from f16";
+  EXPECT_TRUE(answers[0][1].same_bits(answers[1][1])) << "to f16";
+}
+
 TEST(Subnormals, ARunLeavesTheControlRegisterOfTheThreadThatAskedForIt) {
   const auto engine =
       std::make_shared<Engine>(info_of("cpu"),

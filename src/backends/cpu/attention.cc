@@ -11,6 +11,7 @@
 
 #include "backends/cpu/attention_on_cpu.h"
 #include "backends/cpu/cpu.h"
+#include "backends/cpu/half.h"
 #include "backends/cpu/isa.h"
 #include "backends/cpu/lanes.h"
 #include "backends/cpu/transpose_tiles.h"
@@ -105,7 +106,7 @@ inline void softmax_block(float* s, int64_t keys, const Scores& how, float* peak
     }
     if (how.first) {
       const int32_t key = how.key + int32_t(j);
-      for (int l = 0; l < W; ++l) row[l] = (key >= how.first[l]) & (key < how.end[l]) ? row[l] : kNone;
+      for (int l = 0; l < W; ++l) row[l] = ((key >= how.first[l]) & (key < how.end[l])) ? row[l] : kNone;
     }
     for (int l = 0; l < W; ++l) top[l] = row[l] > top[l] ? row[l] : top[l];
   }
@@ -210,7 +211,7 @@ inline void copy_rows(const T* from, int64_t pitch, int64_t rows, int64_t size, 
                       int64_t padded) {
   for (int64_t r = 0; r < rows; ++r, from += pitch, to += width) {
     TEMPER_NO_ALIAS
-    for (int64_t i = 0; i < size; ++i) to[i] = static_cast<float>(from[i]);
+    for (int64_t i = 0; i < size; ++i) to[i] = widened<float>(from[i]);
     for (int64_t i = size; i < width; ++i) to[i] = 0;
   }
   for (int64_t i = 0; i < (padded - rows) * width; ++i) to[i] = 0;
@@ -314,7 +315,7 @@ class AttentionKernel final : public AttentionOnCpu {
           const T* value = v + j * v_pitch;
           const float weight = scores[j];
           TEMPER_NO_ALIAS
-          for (int64_t e = 0; e < value_size; ++e) sums[e] += weight * static_cast<float>(value[e]);
+          for (int64_t e = 0; e < value_size; ++e) sums[e] += weight * widened<float>(value[e]);
         }
       });
       store(sums, 1, scale_of(peak, sum), head.y + i * s_.y_pitch);

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "backends/cpu/cpu.h"
+#include "backends/cpu/half.h"
 #include "backends/cpu/isa.h"
 #include "base/threads.h"
 
@@ -134,7 +135,7 @@ class GridSampleKernel final : public Kernel {
           const T* const at = from + c + of->offset[t];
           const Sum<T> weight = Sum<T>(of->weight[t]);
           TEMPER_NO_ALIAS
-          for (int64_t k = 0; k < n; ++k) all[k] += weight * static_cast<Sum<T>>(at[k]);
+          for (int64_t k = 0; k < n; ++k) all[k] += weight * widened<Sum<T>>(at[k]);
         }
         for (int64_t k = 0; k < n; ++k) to[c + k] = static_cast<T>(all[k]);
       });
@@ -143,7 +144,7 @@ class GridSampleKernel final : public Kernel {
 };
 
 Support supports(const Problem& problem, const Device&) {
-  if (const Support needs = needs_op<ops::GridSample>(problem); !needs.yes()) return needs;
+  if (Support needs = needs_op<ops::GridSample>(problem); !needs.yes()) return needs;
   const int64_t axes = int64_t(problem.inputs[0].dims().size()) - 2;
   int64_t taps = 1;
   for (int64_t i = 0; i < axes; ++i) taps *= 1 << int(problem.op.get<ops::GridSample>().kind);

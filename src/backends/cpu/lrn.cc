@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "backends/cpu/cpu.h"
+#include "backends/cpu/half.h"
 #include "backends/cpu/isa.h"
 #include "backends/cpu/vmath.h"
 #include "base/threads.h"
@@ -74,7 +75,7 @@ class LrnKernel final : public Kernel {
       const T* const other = x + at + k * inner_;
       vectorised([=] {
         TEMPER_NO_ALIAS
-        for (int64_t i = from; i < to; ++i) sums[i] += static_cast<Sum>(other[i]) * static_cast<Sum>(other[i]);
+        for (int64_t i = from; i < to; ++i) sums[i] += widened<Sum>(other[i]) * widened<Sum>(other[i]);
       });
     }
     const Sum bias = Sum(op_.bias), scale = Sum(op_.alpha / double(op_.size)), beta = Sum(op_.beta);

@@ -2,6 +2,7 @@
 // The steps of pointwise programs on f32, from vectorised loops.
 #include <cmath>
 
+#include "backends/cpu/half.h"
 #include "backends/cpu/pointwise_loops.h"
 #include "backends/cpu/vmath.h"
 
@@ -109,24 +110,7 @@ StepFn find_pow(DType dtype, double exponent) {
 
 namespace {
 
-// Branch-free forms of the conversions in base/dtype.h, bit for bit the same.
-inline float half_to_float(uint16_t h) {
-  const uint32_t sign = uint32_t(h & 0x8000u) << 16, magnitude = uint32_t(h & 0x7fffu) << 13;
-  // Scaling by 2^112 re-biases the exponent and makes subnormal halves normal.
-  const float scaled = vmath::as_float(magnitude) * 0x1p112f;
-  const float special = vmath::as_float(magnitude | 0x7f800000u);
-  return vmath::as_float(vmath::as_bits(magnitude >= 0x0f800000u ? special : scaled) | sign);
-}
-inline uint16_t float_to_half(float value) {
-  const uint32_t bits = vmath::as_bits(value), sign = (bits >> 16) & 0x8000u, magnitude = bits & 0x7fffffffu;
-  const uint32_t nan = 0x7e00u | ((magnitude >> 13) & 0x3ffu);
-  const uint32_t small = vmath::as_bits(vmath::as_float(magnitude) + 0.5f) - 0x3f000000u;
-  const uint32_t normal = (magnitude - 0x38000000u + 0xfffu + ((magnitude >> 13) & 1u)) >> 13;
-  uint32_t result = magnitude < 0x38800000u ? small : normal;
-  result = magnitude >= 0x477ff000u ? 0x7c00u : result;
-  result = magnitude > 0x7f800000u ? nan : result;
-  return uint16_t(sign | result);
-}
+// Branch-free forms of the conversions in base/dtype.h, bit for bit the same; those of f16 are in half.h.
 inline float bfloat_to_float(uint16_t b) { return vmath::as_float(uint32_t(b) << 16); }
 inline uint16_t float_to_bfloat(float value) {
   const uint32_t bits = vmath::as_bits(value);
@@ -137,11 +121,11 @@ inline uint16_t float_to_bfloat(float value) {
 }  // namespace
 
 StepFn find_load(DType dtype) {
-  return dtype == DType::f16 ? TEMPER_UNARY(uint16_t, float, half_to_float(x))
+  return dtype == DType::f16 ? TEMPER_UNARY(uint16_t, float, half_to_float(std::bit_cast<Half>(x)))
                              : TEMPER_UNARY(uint16_t, float, bfloat_to_float(x));
 }
 StepFn find_store(DType dtype) {
-  return dtype == DType::f16 ? TEMPER_UNARY(float, uint16_t, float_to_half(x))
+  return dtype == DType::f16 ? TEMPER_UNARY(float, uint16_t, float_to_half(x).bits)
                              : TEMPER_UNARY(float, uint16_t, float_to_bfloat(x));
 }
 StepFn find_rounding(DType dtype) {

@@ -9,6 +9,7 @@
 #include "backends/axes.h"
 #include "backends/cpu/box_copy.h"
 #include "backends/cpu/cpu.h"
+#include "backends/cpu/half.h"
 #include "backends/cpu/isa.h"
 #include "backends/cpu/vectors.h"
 #include "base/threads.h"
@@ -41,7 +42,7 @@ template <class T>
 using Held = std::conditional_t<std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>, float, T>;
 template <class T>
 inline Held<T> held(T value) {
-  return Held<T>(value);
+  return widened<Held<T>>(value);
 }
 template <class T>
 inline T released(Held<T> value) {
@@ -49,6 +50,8 @@ inline T released(Held<T> value) {
     BFloat16 result;
     result.bits = uint16_t(std::bit_cast<uint32_t>(value) >> 16);
     return result;
+  } else if constexpr (std::is_same_v<T, Half>) {
+    return float_to_half(value);
   } else {
     return T(value);
   }
@@ -304,12 +307,8 @@ class OwnPoolKernel final : public Kernel {
             while (from < to && from * stride + shift < 0) ++from;
             while (to > from && (to - 1) * stride + shift >= axis.in) --to;
             const T* value = x + starts[s] + shift;
-            if constexpr (std::is_same_v<T, Half>) {  // its conversions branch: no vectors
-              for (int64_t o = from; o < to; ++o) y[o] = released<T>(larger(held(y[o]), held(value[o * stride])));
-            } else {
-              TEMPER_NO_ALIAS
-              for (int64_t o = from; o < to; ++o) y[o] = released<T>(larger(held(y[o]), held(value[o * stride])));
-            }
+            TEMPER_NO_ALIAS
+            for (int64_t o = from; o < to; ++o) y[o] = released<T>(larger(held(y[o]), held(value[o * stride])));
           }
       };
       if (axis.stride == 1) taps(std::integral_constant<int64_t, 1>());

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "backends/cpu/cpu.h"
+#include "backends/cpu/half.h"
 #include "backends/cpu/isa.h"
 #include "base/threads.h"
 #include "graph/ops/gather.h"
@@ -118,8 +119,8 @@ class RoiAlignKernel final : public Kernel {
           vectorised([=] {
             TEMPER_NO_ALIAS
             for (int64_t k = 0; k < n; ++k) {
-              const Sum pa = wa * static_cast<Sum>(a[k * plane]), pb = wb * static_cast<Sum>(b[k * plane]),
-                        pd = wd * static_cast<Sum>(d[k * plane]), pe = we * static_cast<Sum>(e[k * plane]);
+              const Sum pa = wa * widened<Sum>(a[k * plane]), pb = wb * widened<Sum>(b[k * plane]),
+                        pd = wd * widened<Sum>(d[k * plane]), pe = we * widened<Sum>(e[k * plane]);
               if (maximum) {
                 const Sum ab = pa < pb ? pb : pa, de = pd < pe ? pe : pd, peak = ab < de ? de : ab;
                 result[k] = first || result[k] < peak ? peak : result[k];
@@ -140,7 +141,7 @@ class RoiAlignKernel final : public Kernel {
 };
 
 Support supports(const Problem& problem, const Device&) {
-  if (const Support needs = needs_op<ops::RoiAlign>(problem); !needs.yes()) return needs;
+  if (Support needs = needs_op<ops::RoiAlign>(problem); !needs.yes()) return needs;
   const Dims in = problem.inputs[0].dims();
   return in[2] == 0 || in[3] == 0 ? refused("regions of an empty picture") : supported();
 }
