@@ -92,6 +92,7 @@ std::vector<ValueId> Graph::add(Op op, std::vector<ValueId> inputs, std::string_
                         for (const TensorType& type : types)
                           if (type.is_concrete()) byte_count(type.dtype, type.dims());
                         std::vector<std::shared_ptr<const Contents>> contents;
+                        contents.reserve(types.size());
                         for (const TensorType& type : types)
                           contents.push_back(types.size() == 1 ? infer_contents(op, operands, type) : nullptr);
                         const NodeId id{int32_t(nodes_.size())};
@@ -169,6 +170,16 @@ size_t find_input(const std::vector<ValueId>& inputs, ValueId wanted, size_t at)
   return at;
 }
 
+// A place of `wanted`, or the end. Passes go through the users of a value in one order or the other, and those that
+// they made stand behind: what they let go of is at an end.
+size_t find_user(const std::vector<NodeId>& users, NodeId wanted) {
+  for (size_t i = 0, last = users.size(); i < last--; ++i) {
+    if (users[i] == wanted) return i;
+    if (users[last] == wanted) return last;
+  }
+  return users.size();
+}
+
 }  // namespace
 
 void Graph::replace(ValueId old_value, ValueId new_value) {
@@ -212,9 +223,9 @@ void Graph::release(ValueId dead) {
     for (ValueId input : producer.inputs) {
       if (!input.valid()) continue;
       auto& users = values_[size_t(input.index)].users;
-      const auto use = std::find(users.rbegin(), users.rend(), value.producer);
-      if (use == users.rend()) continue;  // released before
-      users.erase(std::next(use).base());
+      const size_t use = find_user(users, value.producer);
+      if (use == users.size()) continue;  // released before
+      users.erase(users.begin() + int64_t(use));
       if (users.empty()) stack.push_back(input);
     }
   }
