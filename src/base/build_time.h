@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long a whole build may take: asked between nodes of the import, passes, planning steps and candidates.
+// How long a whole build may take: asked between nodes of the import, passes, some nodes of a pass, planning steps and
+// candidates.
 #pragma once
 #include <chrono>
 #include <functional>
@@ -29,6 +30,10 @@ class BuildTime {
     if (end_s_ && seconds_ < kForever && now() >= *end_s_)
       fail(ErrorKind::check_failed, "the build takes longer than ", seconds_,
            " s; --build-limit SECONDS sets another limit");
+  }
+  // The same in a loop over very many nodes, at each 1024th: the clock is not looked at between.
+  void check_at(int64_t n) const {
+    if (n % 1024 == 0) check();
   }
 
  private:

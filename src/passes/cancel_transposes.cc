@@ -9,10 +9,11 @@
 
 namespace temper {
 
-bool cancel_transposes(Graph& graph, const PassOptions&) {
+bool cancel_transposes(Graph& graph, const PassOptions& options) {
   if (count_transposes(graph) == 0) return false;
   Graph sunk = graph;
-  const bool sinks = move_transposes(sunk, Sinks::ops), changed = move_transposes(graph, Sinks::none);
+  const bool sinks = move_transposes(sunk, Sinks::ops, options.time),
+             changed = move_transposes(graph, Sinks::none, options.time);
   if (!sinks || count_transposes(sunk) >= count_transposes(graph)) return changed;
   graph = std::move(sunk);
   return true;

@@ -33,15 +33,17 @@ bool moves_elements(const Node& node) {
 
 class Commuter {
  public:
-  explicit Commuter(Graph& graph) : graph_(graph) {}
+  Commuter(Graph& graph, const BuildTime& time) : graph_(graph), time_(time) {}
 
   bool run() {
     bool changed = false;
     for (bool again = true; again;) {
       again = false;
       const int32_t count = graph_.node_count();
-      for (int32_t n = 0; n < count; ++n)
+      for (int32_t n = 0; n < count; ++n) {
+        time_.check_at(n);
         if (is_alive({n})) again |= visit({n});
+      }
       changed |= again;
       if (again) graph_.compact();
     }
@@ -50,6 +52,7 @@ class Commuter {
 
  private:
   Graph& graph_;
+  const BuildTime& time_;
 
   bool is_alive(NodeId id) const {
     for (ValueId output : graph_.node(id).outputs)
@@ -141,6 +144,7 @@ class Commuter {
                                       [&](ValueId input) { return !input.valid() || graph_.constant(input); });
     if (constant && graph_.type(node.outputs[0]).is_concrete() && !node.op.is<ops::Broadcast>()) {
       std::vector<Tensor> tensors;
+      tensors.reserve(inputs.size());
       for (ValueId input : inputs) tensors.push_back(input.valid() ? *graph_.constant(input) : Tensor());
       integers = graph_.add_constant(concat(node.name, "/integers"), run_node(node.op, tensors, node.name).at(0));
     } else {
@@ -207,6 +211,6 @@ class Commuter {
 
 }  // namespace
 
-bool commute_quantization(Graph& graph, const PassOptions&) { return Commuter(graph).run(); }
+bool commute_quantization(Graph& graph, const PassOptions& options) { return Commuter(graph, options.time).run(); }
 
 }  // namespace temper

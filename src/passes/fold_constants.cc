@@ -81,6 +81,7 @@ bool fold_once(Graph& graph, int64_t& left, const BuildTime& time) {
   bool changed = false;
   const int32_t count = graph.node_count();
   for (int32_t n = 0; n < count; ++n) {
+    time.check_at(n);
     const Node node = graph.node({n});
     if (may_fold(graph, node, left)) {
       time.check();

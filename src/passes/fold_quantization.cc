@@ -18,7 +18,7 @@ namespace {
 
 class Lowering {
  public:
-  explicit Lowering(Graph& graph) : graph_(graph) {}
+  Lowering(Graph& graph, const BuildTime& time) : graph_(graph), time_(time) {}
 
   bool run() {
     bool changed = false;
@@ -30,11 +30,13 @@ class Lowering {
 
  private:
   Graph& graph_;
+  const BuildTime& time_;
 
   template <class F>
   void each(F&& f) {
     const int32_t count = graph_.node_count();
     for (int32_t n = 0; n < count; ++n) {
+      time_.check_at(n);
       const ValueId output = graph_.node({n}).outputs[0];
       if (!graph_.value(output).users.empty() || graph_.is_output(output)) f({n});
     }
@@ -149,6 +151,6 @@ class Lowering {
 
 }  // namespace
 
-bool fold_quantization(Graph& graph, const PassOptions&) { return Lowering(graph).run(); }
+bool fold_quantization(Graph& graph, const PassOptions& options) { return Lowering(graph, options.time).run(); }
 
 }  // namespace temper

@@ -68,12 +68,13 @@ std::optional<Program> rest_after(const Program& program, int value) {
 
 class ProductFolder {
  public:
-  explicit ProductFolder(Graph& graph) : graph_(graph) {}
+  ProductFolder(Graph& graph, const BuildTime& time) : graph_(graph), time_(time) {}
 
   bool run() {
     bool changed = false;
     const int32_t count = graph_.node_count();
     for (int32_t n = 0; n < count; ++n) {
+      time_.check_at(n);
       const Node& node = graph_.node({n});
       if ((node.op.is<ops::Conv, ops::MatMul>()) &&
           (!graph_.value(node.outputs[0]).users.empty() || graph_.is_output(node.outputs[0])))
@@ -84,6 +85,7 @@ class ProductFolder {
 
  private:
   Graph& graph_;
+  const BuildTime& time_;
 
   struct Product {
     Node node;
@@ -297,6 +299,7 @@ class ProductFolder {
     const Program joined = splice(producer.program, consumer.program, 0);
     const int others = consumer.program.inputs - 1;
     std::vector<int> order;
+    order.reserve(size_t(others + producer.program.inputs));
     for (int i = 0; i < others; ++i) order.push_back(producer.program.inputs + i);
     for (int i = 0; i < producer.program.inputs; ++i) order.push_back(i);
     BoundProgram result{remap_inputs(joined, order, joined.inputs), producer.inputs, producer.fixed,
@@ -445,6 +448,8 @@ class ProductFolder {
 
 }  // namespace
 
-bool fold_quantized_products(Graph& graph, const PassOptions&) { return ProductFolder(graph).run(); }
+bool fold_quantized_products(Graph& graph, const PassOptions& options) {
+  return ProductFolder(graph, options.time).run();
+}
 
 }  // namespace temper

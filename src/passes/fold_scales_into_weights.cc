@@ -283,11 +283,13 @@ class Folder {
 
 }  // namespace
 
-bool fold_scales_into_weights(Graph& graph, const PassOptions&) {
+bool fold_scales_into_weights(Graph& graph, const PassOptions& options) {
   bool changed = false;
   const int32_t count = graph.node_count();
-  for (int32_t n = 0; n < count; ++n)
+  for (int32_t n = 0; n < count; ++n) {
+    options.time.check_at(n);
     if (epilogue_of(graph.node({n}).op) && graph.node({n}).outputs.size() == 1) changed |= Folder(graph, {n}).run();
+  }
   return changed;
 }
 

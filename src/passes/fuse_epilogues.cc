@@ -99,7 +99,8 @@ bool move_before_views(Graph& graph, NodeId id) {
 class EpilogueFuser {
  public:
   // `of_two`: only programs that read another tensor of their shape.
-  explicit EpilogueFuser(Graph& graph, bool of_two = false) : graph_(graph), of_two_(of_two) {
+  EpilogueFuser(Graph& graph, const BuildTime& time, bool of_two = false)
+      : graph_(graph), time_(time), of_two_(of_two) {
     const int32_t count = graph.node_count();
     for (int32_t n = 0; n < count; ++n) position_.push_back(n);
   }
@@ -107,13 +108,16 @@ class EpilogueFuser {
   bool run() {
     bool changed = false;
     const int32_t count = graph_.node_count();
-    for (int32_t n = 0; n < count; ++n)
+    for (int32_t n = 0; n < count; ++n) {
+      time_.check_at(n);
       if (graph_.node({n}).op.is<ops::Pointwise>()) changed |= visit({n});
+    }
     return changed;
   }
 
  private:
   Graph& graph_;
+  const BuildTime& time_;
   const bool of_two_;
   std::vector<int32_t>
       position_;  // by node: its place in the order of execution; new nodes stand at the end of the array
@@ -153,6 +157,7 @@ class EpilogueFuser {
     // splice gives the consumer's inputs, then the producer's; an epilogue wants its own first.
     const int others = bound.program.inputs - 1;
     std::vector<int> order;
+    order.reserve(size_t(others + epilogue.inputs));
     for (int i = 0; i < others; ++i) order.push_back(epilogue.inputs + i);
     for (int i = 0; i < epilogue.inputs; ++i) order.push_back(i);
     BoundProgram fused{remap_inputs(splice(epilogue, bound.program, slot), order, others + epilogue.inputs),
@@ -178,18 +183,20 @@ class EpilogueFuser {
 
 }  // namespace
 
-bool fuse_epilogues(Graph& graph, const PassOptions&) {
-  const bool fused = EpilogueFuser(graph).run();
+bool fuse_epilogues(Graph& graph, const PassOptions& options) {
+  const bool fused = EpilogueFuser(graph, options.time).run();
   bool moved = false;
   const int32_t count = graph.node_count();
-  for (int32_t n = 0; n < count; ++n)
+  for (int32_t n = 0; n < count; ++n) {
+    options.time.check_at(n);
     if (graph.node({n}).op.is<ops::Pointwise>()) moved |= move_before_views(graph, {n});
+  }
   if (!moved) return fused;
   graph.compact();
-  EpilogueFuser(graph).run();
+  EpilogueFuser(graph, options.time).run();
   return true;
 }
 
-bool fuse_sums(Graph& graph, const PassOptions&) { return EpilogueFuser(graph, true).run(); }
+bool fuse_sums(Graph& graph, const PassOptions& options) { return EpilogueFuser(graph, options.time, true).run(); }
 
 }  // namespace temper

@@ -26,21 +26,25 @@ namespace {
 
 class Fuser {
  public:
-  explicit Fuser(Graph& graph)
+  Fuser(Graph& graph, const BuildTime& time)
       : graph_(graph),
+        time_(time),
         count_(graph.node_count()),
         taken_(size_t(graph.value_count()), 0),
         waiting_(size_t(graph.value_count())) {}
 
   bool run() {
     bool changed = false;
-    for (int32_t n = 0; n < count_; ++n)
+    for (int32_t n = 0; n < count_; ++n) {
+      time_.check_at(n);
       if (graph_.node({n}).op.is<ops::Pointwise>() && is_alive(graph_.node({n}).outputs[0])) changed |= visit({n});
+    }
     return changed;
   }
 
  private:
   Graph& graph_;
+  const BuildTime& time_;
   const int32_t count_;      // of the nodes that are visited
   std::vector<char> taken_;  // by value: a pointwise result that will become part of an epilogue
   // By value: what its program has with those that wait before it; no steps: it waits for nobody.
@@ -185,6 +189,6 @@ class Fuser {
 
 }  // namespace
 
-bool fuse_pointwise(Graph& graph, const PassOptions&) { return Fuser(graph).run(); }
+bool fuse_pointwise(Graph& graph, const PassOptions& options) { return Fuser(graph, options.time).run(); }
 
 }  // namespace temper

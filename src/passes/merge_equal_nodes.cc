@@ -45,7 +45,7 @@ bool merge_constants(Graph& graph) {
 
 }  // namespace
 
-bool merge_equal_nodes(Graph& graph, const PassOptions&) {
+bool merge_equal_nodes(Graph& graph, const PassOptions& options) {
   bool changed = merge_constants(graph);
   std::vector<ValueId> merged;  // by value: itself, or the equal one that stays
   merged.reserve(size_t(graph.value_count()));
@@ -55,6 +55,7 @@ bool merge_equal_nodes(Graph& graph, const PassOptions&) {
   std::vector<ValueId> gone;
   const int32_t count = graph.node_count();
   for (int32_t n = 0; n < count; ++n) {
+    options.time.check_at(n);
     const Node& node = graph.node({n});
     std::string key(name_of(node.op));
     for (ValueId input : node.inputs) key += concat(' ', of(input).index);
@@ -80,7 +81,10 @@ bool merge_equal_nodes(Graph& graph, const PassOptions&) {
     for (ValueId& input : inputs) input = of(input);
     if (inputs != node.inputs) graph.rewrite(node.outputs[0], Op(node.op), std::move(inputs), std::string(node.name));
   }
-  for (ValueId id : gone) graph.replace(id, of(id));
+  for (size_t i = 0; i < gone.size(); ++i) {
+    options.time.check_at(int64_t(i));
+    graph.replace(gone[i], of(gone[i]));
+  }
   return true;
 }
 

@@ -57,7 +57,7 @@ struct Joined {
 
 }  // namespace
 
-bool nest_concats(Graph& graph, const PassOptions&) {
+bool nest_concats(Graph& graph, const PassOptions& options) {
   bool changed = false;
   Paths paths;
   std::unordered_map<int32_t, Joined> joined;  // by the concat's output
@@ -66,6 +66,7 @@ bool nest_concats(Graph& graph, const PassOptions&) {
   // more: as many in all as a model may have nodes; beyond, it counts as one value, which is as true and finds less.
   int64_t may_walk = 1'000'000;
   for (int32_t n = 0; n < count; ++n) {
+    options.time.check_at(n);
     const auto* op = graph.node({n}).op.get_if<ops::Concat>();
     if (!op || (graph.value(graph.node({n}).outputs[0]).users.empty() && !graph.is_output(graph.node({n}).outputs[0])))
       continue;

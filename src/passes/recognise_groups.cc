@@ -82,10 +82,11 @@ bool visit(Graph& graph, NodeId id) {
 
 }  // namespace
 
-bool recognise_groups(Graph& graph, const PassOptions&) {
+bool recognise_groups(Graph& graph, const PassOptions& options) {
   bool changed = false;
   const int32_t count = graph.node_count();
   for (int32_t n = 0; n < count; ++n) {
+    options.time.check_at(n);
     const Node& node = graph.node({n});
     const ValueId output = node.outputs[0];
     if (graph.value(output).users.empty() && !graph.is_output(output)) continue;

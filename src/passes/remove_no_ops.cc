@@ -6,10 +6,11 @@
 
 namespace temper {
 
-bool remove_no_ops(Graph& graph, const PassOptions&) {
+bool remove_no_ops(Graph& graph, const PassOptions& options) {
   bool changed = false;
   const int32_t count = graph.node_count();
   for (int32_t n = 0; n < count; ++n) {
+    options.time.check_at(n);
     const Node& node = graph.node({n});
     if (node.outputs.size() != 1 || node.inputs.empty() || !node.inputs[0].valid() ||
         !is_no_op(node.op, graph.type(node.inputs[0]), node.inputs.size()))

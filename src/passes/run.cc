@@ -69,6 +69,7 @@ std::vector<PassTiming> run_passes(Graph& graph, const PassOptions& options, con
     bool changed = false;
     auto run = [&] {
       changed = pass.run(graph, options);
+      options.time.check();
       if (changed) graph.compact();
       if (changed && options.verify) verify(graph);
     };

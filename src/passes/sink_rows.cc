@@ -7,6 +7,6 @@
 
 namespace temper {
 
-bool sink_rows(Graph& graph, const PassOptions&) { return sink_where_fewer(graph, Sinks::rows); }
+bool sink_rows(Graph& graph, const PassOptions& options) { return sink_where_fewer(graph, Sinks::rows, options.time); }
 
 }  // namespace temper

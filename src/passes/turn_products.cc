@@ -8,6 +8,8 @@
 
 namespace temper {
 
-bool turn_products(Graph& graph, const PassOptions&) { return sink_where_fewer(graph, Sinks::products); }
+bool turn_products(Graph& graph, const PassOptions& options) {
+  return sink_where_fewer(graph, Sinks::products, options.time);
+}
 
 }  // namespace temper

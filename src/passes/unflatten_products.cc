@@ -40,10 +40,13 @@ bool unflatten(Graph& graph, NodeId id) {
 
 }  // namespace
 
-bool unflatten_products(Graph& graph, const PassOptions&) {
+bool unflatten_products(Graph& graph, const PassOptions& options) {
   bool changed = false;
   const int32_t count = graph.node_count();
-  for (int32_t n = 0; n < count; ++n) changed |= unflatten(graph, {n});
+  for (int32_t n = 0; n < count; ++n) {
+    options.time.check_at(n);
+    changed |= unflatten(graph, {n});
+  }
   return changed;
 }
 

@@ -4,7 +4,11 @@
 
 #include "../data/helpers.h"
 #include "../paths.h"
+#include "graph/ops/matmul.h"
+#include "graph/ops/softmax.h"
+#include "graph/ops/transpose.h"
 #include "optimize/model_source.h"
+#include "passes/pass.h"
 
 namespace temper {
 namespace {
@@ -57,6 +61,34 @@ TEST(BuildTime, ABuildEndsInAnErrorAtEachPlaceThatAsksForTheTime) {
   }
   EXPECT_EQ(places, wanted);
   EXPECT_GT(most, 60);  // nodes, passes, planning steps
+}
+
+TEST(BuildTime, EveryPortablePassAsksForItWithinALongGraph) {
+  Graph graph;
+  ValueId last = graph.add_input("x", TensorType::parse("f32[4,4]"));
+  const ValueId weights = graph.add_constant("w", Tensor::of<float>({4, 4}, std::vector<float>(16, 0.5f)));
+  last = graph.add_single(ops::Softmax{0}, {graph.add_single(ops::Transpose{{1, 0}}, {last}, "t")}, "s");
+  constexpr int kNodes = 5000;
+  for (int i = 0; i < kNodes; ++i) last = graph.add_single(ops::MatMul{}, {last, weights}, concat("m", i));
+  graph.add_output("y", last);
+  int asked = 0;
+  PassOptions options;
+  options.time = BuildTime(7, [&] {
+    ++asked;
+    return 0.0;
+  });
+  options.time.begin();
+  for (const Pass& pass : portable_pipeline().passes) {
+    Graph copy = graph;
+    asked = 0;
+    pass.run(copy, options);
+    EXPECT_GE(asked, kNodes / 1024) << pass.name;
+  }
+  asked = 0;
+  options.time = BuildTime(7, [&] { return asked++ > 3 ? 8.0 : 0.0; });
+  options.time.begin();
+  EXPECT_EQ(error_of(ErrorKind::check_failed, [&] { run_passes(graph, options); }),
+            concat("pass fold_constants: ", kOver));
 }
 
 TEST(BuildTime, NoCandidateIsMeasuredOnceTheTimeIsOver) {

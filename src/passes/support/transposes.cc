@@ -45,12 +45,13 @@ bool moves_only_ones(const Shape& from, const Perm& perm) {
 
 class Canceller {
  public:
-  Canceller(Graph& graph, Sinks sinks) : graph_(graph), sinks_(sinks) {}
+  Canceller(Graph& graph, Sinks sinks, const BuildTime& time) : graph_(graph), sinks_(sinks), time_(time) {}
 
   bool run() {
     bool changed = false;
     const int32_t count = graph_.node_count();
     for (int32_t n = 0; n < count; ++n) {
+      time_.check_at(n);
       const Node node = graph_.node({n});
       if (node.outputs.size() != 1) continue;
       if (graph_.value(node.outputs[0]).users.empty() && !graph_.is_output(node.outputs[0])) continue;
@@ -65,6 +66,7 @@ class Canceller {
  private:
   Graph& graph_;
   const Sinks sinks_;
+  const BuildTime& time_;
 
   const Perm* perm_of(ValueId id) const {
     const Node* producer = graph_.producer(id);
@@ -285,8 +287,8 @@ class Canceller {
 
 }  // namespace
 
-bool move_transposes(Graph& graph, Sinks sinks) {
-  const bool changed = Canceller(graph, sinks).run();
+bool move_transposes(Graph& graph, Sinks sinks, const BuildTime& time) {
+  const bool changed = Canceller(graph, sinks, time).run();
   graph.compact();
   return changed;
 }
@@ -311,11 +313,11 @@ int64_t count_read_across(const Graph& graph) {
   return count;
 }
 
-bool sink_where_fewer(Graph& graph, Sinks sinks) {
+bool sink_where_fewer(Graph& graph, Sinks sinks, const BuildTime& time) {
   const int64_t before = count_read_across(graph);
   if (before == 0) return false;
   Graph sunk = graph;
-  if (!move_transposes(sunk, sinks) || count_read_across(sunk) >= before) return false;
+  if (!move_transposes(sunk, sinks, time) || count_read_across(sunk) >= before) return false;
   graph = std::move(sunk);
   return true;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cancels transposes, and moves them behind the ops that read them.
 #pragma once
+#include "base/build_time.h"
 #include "graph/graph.h"
 
 namespace temper {
@@ -12,8 +13,9 @@ enum class Sinks { none, ops, rows, products };
 
 // Two transposes in a row become one, inverse ones none, also with reshapes between them; one that moves only axes of
 // size 1 becomes a reshape; one that swaps the two axes of a matrix becomes the product's transpose_a or transpose_b.
-// What sinks is one transpose behind the op for those before it. True: the graph changed; it is compact then.
-bool move_transposes(Graph& graph, Sinks sinks);
+// What sinks is one transpose behind the op for those before it. True: the graph changed; it is compact then. Throws
+// where `time` is over.
+bool move_transposes(Graph& graph, Sinks sinks, const BuildTime& time);
 
 int64_t count_transposes(const Graph& graph);
 // These, and products of computed rows that are transposed, and normalisations over other axes than the last: all that
@@ -21,6 +23,6 @@ int64_t count_transposes(const Graph& graph);
 int64_t count_read_across(const Graph& graph);
 
 // Lets transposes sink on a copy of the graph, which is taken only if less in it is read across.
-bool sink_where_fewer(Graph& graph, Sinks sinks);
+bool sink_where_fewer(Graph& graph, Sinks sinks, const BuildTime& time);
 
 }  // namespace temper
