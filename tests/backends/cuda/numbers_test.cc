@@ -36,7 +36,7 @@ bool share_texts(const Problem& a, const Problem& b) {
         // What reads the numbers finds them in the kernel's Parameters.
         if (first.jobs[j].source.text.find("(p.numbers") != std::string::npos)
           EXPECT_TRUE(std::ranges::any_of(cuda::included_texts(first.jobs[j].source.text), [](const auto& included) {
-            return included.text.find("\n  NUMBERS\n") != included.text.npos;
+            return included.text.find("\nNUMBERS\n") != included.text.npos;
           })) << recipe->name;
         differ |= first.jobs[j].parameters != second.jobs[j].parameters;
         ++kernels;

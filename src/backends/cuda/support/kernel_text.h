@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The .cu and .cuh files under src/backends/cuda, embedded in the binary by CMake.
+// The code of the .cu and .cuh files under src/backends/cuda, embedded in the binary by CMake without its comments.
 #pragma once
 #include <span>
 #include <string_view>
