@@ -12,11 +12,6 @@ namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-float modulo(float x, float y) {
-  const float r = std::fmod(x, y);
-  return r != 0 && (r < 0) != (y < 0) ? r + y : r;
-}
-
 // vmath reduces arguments below 2^30 only; tiles with larger ones (or NaN) go through the C library.
 template <int quarter>
 void sine_step(const StepArgs& s) {
@@ -62,9 +57,6 @@ StepFn find_step_f32(Scalar op) {
     case Scalar::div: return TEMPER_BINARY(F, F, x / y);
     case Scalar::min: return TEMPER_BINARY(F, F, x != x || y != y ? kNan : x < y ? x : y);
     case Scalar::max: return TEMPER_BINARY(F, F, x != x || y != y ? kNan : x > y ? x : y);
-    case Scalar::pow: return TEMPER_BINARY_CALLS(F, std::pow(x, y));
-    case Scalar::fmod: return TEMPER_BINARY_CALLS(F, std::fmod(x, y));
-    case Scalar::mod: return TEMPER_BINARY_CALLS(F, modulo(x, y));
     case Scalar::neg: return TEMPER_UNARY(F, F, -x);
     case Scalar::abs: return TEMPER_UNARY(F, F, vmath::magnitude(x));
     case Scalar::sign: return TEMPER_UNARY(F, F, x > 0 ? 1.f : x < 0 ? -1.f : x);
@@ -82,16 +74,7 @@ StepFn find_step_f32(Scalar op) {
     case Scalar::fma: return &fma_step;
     case Scalar::sin: return &sine_step<0>;
     case Scalar::cos: return &sine_step<1>;
-    case Scalar::tan: return TEMPER_UNARY_CALLS(F, std::tan(x));
-    case Scalar::asin: return TEMPER_UNARY_CALLS(F, std::asin(x));
-    case Scalar::acos: return TEMPER_UNARY_CALLS(F, std::acos(x));
-    case Scalar::atan: return TEMPER_UNARY_CALLS(F, std::atan(x));
-    case Scalar::sinh: return TEMPER_UNARY_CALLS(F, std::sinh(x));
-    case Scalar::cosh: return TEMPER_UNARY_CALLS(F, std::cosh(x));
-    case Scalar::asinh: return TEMPER_UNARY_CALLS(F, std::asinh(x));
-    case Scalar::acosh: return TEMPER_UNARY_CALLS(F, std::acosh(x));
-    case Scalar::atanh: return TEMPER_UNARY_CALLS(F, std::atanh(x));
-    default: return nullptr;
+    default: return find_call<F>(op);
   }
 }
 

@@ -3,6 +3,7 @@
 // (never shifted), which is what ivdep tells the compiler.
 #pragma once
 #include <algorithm>
+#include <cmath>
 #include <type_traits>
 
 #include "backends/cpu/isa.h"
@@ -94,5 +95,32 @@ void binary_calls(const StepArgs& s) {
 #define TEMPER_BINARY(T, R, expression) &binary_loop<T, R, decltype([](T x, T y) -> R { return expression; })>
 #define TEMPER_UNARY_CALLS(T, expression) &unary_calls<T, decltype([](T x) -> T { return expression; })>
 #define TEMPER_BINARY_CALLS(T, expression) &binary_calls<T, decltype([](T x, T y) -> T { return expression; })>
+
+// The remainder with the divisor's sign.
+template <class F>
+F modulo(F x, F y) {
+  const F r = std::fmod(x, y);
+  return r != 0 && (r < 0) != (y < 0) ? r + y : r;
+}
+
+// The functions that f32 and f64 leave to the C library; null for others.
+template <class F>
+StepFn find_call(Scalar op) {
+  switch (op) {
+    case Scalar::pow: return TEMPER_BINARY_CALLS(F, std::pow(x, y));
+    case Scalar::fmod: return TEMPER_BINARY_CALLS(F, std::fmod(x, y));
+    case Scalar::mod: return TEMPER_BINARY_CALLS(F, modulo(x, y));
+    case Scalar::tan: return TEMPER_UNARY_CALLS(F, std::tan(x));
+    case Scalar::asin: return TEMPER_UNARY_CALLS(F, std::asin(x));
+    case Scalar::acos: return TEMPER_UNARY_CALLS(F, std::acos(x));
+    case Scalar::atan: return TEMPER_UNARY_CALLS(F, std::atan(x));
+    case Scalar::sinh: return TEMPER_UNARY_CALLS(F, std::sinh(x));
+    case Scalar::cosh: return TEMPER_UNARY_CALLS(F, std::cosh(x));
+    case Scalar::asinh: return TEMPER_UNARY_CALLS(F, std::asinh(x));
+    case Scalar::acosh: return TEMPER_UNARY_CALLS(F, std::acosh(x));
+    case Scalar::atanh: return TEMPER_UNARY_CALLS(F, std::atanh(x));
+    default: return nullptr;
+  }
+}
 
 }  // namespace temper

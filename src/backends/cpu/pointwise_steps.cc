@@ -83,13 +83,6 @@ StepFn find_f64(Scalar op) {
     case Scalar::div: return TEMPER_BINARY(F, F, x / y);
     case Scalar::min: return TEMPER_BINARY(F, F, x != x || y != y ? nan : x < y ? x : y);
     case Scalar::max: return TEMPER_BINARY(F, F, x != x || y != y ? nan : x > y ? x : y);
-    case Scalar::pow: return TEMPER_BINARY_CALLS(F, std::pow(x, y));
-    case Scalar::fmod: return TEMPER_BINARY_CALLS(F, std::fmod(x, y));
-    case Scalar::mod:
-      return &binary_calls<F, decltype([](F x, F y) {
-                             const F r = std::fmod(x, y);
-                             return r != 0 && (r < 0) != (y < 0) ? r + y : r;
-                           })>;
     case Scalar::neg: return TEMPER_UNARY(F, F, -x);
     case Scalar::abs: return TEMPER_UNARY(F, F, std::fabs(x));
     case Scalar::sign: return TEMPER_UNARY(F, F, x > 0 ? 1. : x < 0 ? -1. : x);
@@ -106,16 +99,7 @@ StepFn find_f64(Scalar op) {
     case Scalar::relu: return TEMPER_UNARY(F, F, x < 0 ? 0. : x);
     case Scalar::sin: return TEMPER_UNARY_CALLS(F, std::sin(x));
     case Scalar::cos: return TEMPER_UNARY_CALLS(F, std::cos(x));
-    case Scalar::tan: return TEMPER_UNARY_CALLS(F, std::tan(x));
-    case Scalar::asin: return TEMPER_UNARY_CALLS(F, std::asin(x));
-    case Scalar::acos: return TEMPER_UNARY_CALLS(F, std::acos(x));
-    case Scalar::atan: return TEMPER_UNARY_CALLS(F, std::atan(x));
-    case Scalar::sinh: return TEMPER_UNARY_CALLS(F, std::sinh(x));
-    case Scalar::cosh: return TEMPER_UNARY_CALLS(F, std::cosh(x));
-    case Scalar::asinh: return TEMPER_UNARY_CALLS(F, std::asinh(x));
-    case Scalar::acosh: return TEMPER_UNARY_CALLS(F, std::acosh(x));
-    case Scalar::atanh: return TEMPER_UNARY_CALLS(F, std::atanh(x));
-    default: return nullptr;
+    default: return find_call<F>(op);
   }
 }
 

@@ -7,6 +7,11 @@
 
 namespace temper::cuda {
 
+const Step* step_of(const Program& program, int value, Scalar op) {
+  const Step* step = value >= program.inputs ? &program.steps[size_t(value - program.inputs)] : nullptr;
+  return step && step->op == op && step->dtype == DType::f32 ? step : nullptr;
+}
+
 namespace {
 
 bool is_half(DType dtype) { return dtype == DType::f16 || dtype == DType::bf16; }
@@ -27,10 +32,6 @@ bool keeps_relative_error(Scalar op, int a) {
   }
 }
 
-const Step* step_of(const Program& program, int value, Scalar op) {
-  const Step* step = value >= program.inputs ? &program.steps[size_t(value - program.inputs)] : nullptr;
-  return step && step->op == op && step->dtype == DType::f32 ? step : nullptr;
-}
 bool is_number(const Program& program, int value, double number) {
   const Step* step = step_of(program, value, Scalar::constant);
   return step && std::fabs(step->number - number) < 1e-6;

@@ -11,6 +11,9 @@
 
 namespace temper::cuda {
 
+// The step that made value `value`, if it is one of f32 and of this kind; else null.
+const Step* step_of(const Program& program, int value, Scalar op);
+
 // By value of the program: f16 or bf16 where it is of f32 and reaches nothing but casts to that dtype, as it is or
 // through steps that make no relative error larger (factors, quotients, signs, the choice of one of several numbers),
 // or is such a dtype itself; else f32. A sum is no such step: what it cancels would leave the error of a summand.

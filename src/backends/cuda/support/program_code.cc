@@ -86,12 +86,6 @@ void want_byte_pattern(std::string& column_fields, std::string& column_loads) {
   column_loads += "(to).pattern = kept(kByteAsFloat); ";
 }
 
-// The step that made value `v`, if it is one of f32 and of this kind.
-static const Step* made_by(const Program& program, int v, Scalar op) {
-  const Step* made = v >= program.inputs ? &program.steps[size_t(v - program.inputs)] : nullptr;
-  return made && made->op == op && made->dtype == DType::f32 ? made : nullptr;
-}
-
 // The constants that are scales and zero points of 8-bit integers wherever they are read, by value.
 static std::vector<bool> numbers_of_quantization(const Program& program, std::span<const DType> inputs) {
   const size_t values = size_t(program.inputs) + program.steps.size();
@@ -114,14 +108,14 @@ static std::vector<bool> numbers_of_quantization(const Program& program, std::sp
   });
   const auto adds_to_rounded = [&](const Step& step) {
     return step.op == Scalar::add &&
-           (made_by(program, step.args[0], Scalar::round) || made_by(program, step.args[1], Scalar::round));
+           (step_of(program, step.args[0], Scalar::round) || step_of(program, step.args[1], Scalar::round));
   };
   for (size_t s = program.steps.size(); s-- > 0;) {
     const Step& step = program.steps[s];
     const size_t first = size_t(step.args[0]);
     if (step.op == Scalar::cast && (step.dtype == DType::i8 || step.dtype == DType::u8)) {
-      const Step* sum = made_by(program, step.args[0], Scalar::add);
-      if (made_by(program, step.args[0], Scalar::round) || (sum && adds_to_rounded(*sum))) to_bytes[first] = true;
+      const Step* sum = step_of(program, step.args[0], Scalar::add);
+      if (step_of(program, step.args[0], Scalar::round) || (sum && adds_to_rounded(*sum))) to_bytes[first] = true;
     }
     if (!to_bytes[size_t(program.inputs) + s]) continue;
     if (step.op == Scalar::round || step.op == Scalar::relu || step.op == Scalar::min || step.op == Scalar::max ||
@@ -131,7 +125,7 @@ static std::vector<bool> numbers_of_quantization(const Program& program, std::sp
   each_step([&](const Step& step, size_t v) {
     for (int a = 0; a < arity_of(step.op); ++a) {
       const int constant = step.args[size_t(a)];
-      const Step* made = made_by(program, constant, Scalar::constant);
+      const Step* made = step_of(program, constant, Scalar::constant);
       if (!made) continue;
       const int other = step.args[size_t(a == 0)];
       const bool scales =
@@ -173,8 +167,8 @@ struct NumberTexts {
 // Value `v` of f32, which is rounded to 8 bits next: where it is a quotient by a constant, that is made with the
 // constant's reciprocal.
 static std::string value_for_bytes(const Program& program, int v, NumberTexts& numbers) {
-  const Step* quotient = made_by(program, v, Scalar::div);
-  const Step* divisor = quotient ? made_by(program, quotient->args[1], Scalar::constant) : nullptr;
+  const Step* quotient = step_of(program, v, Scalar::div);
+  const Step* divisor = quotient ? step_of(program, quotient->args[1], Scalar::constant) : nullptr;
   if (!divisor) return concat('v', v);
   const float s = float(divisor->number);
   // With so much room, nothing that is not zero in 8 bits gets denormal on the way.
@@ -186,11 +180,11 @@ static std::string value_for_bytes(const Program& program, int v, NumberTexts& n
 
 // Value `v` of f32, which is cast to 8 bits next, where it is round(x) + zero point; else nothing.
 static std::string shifted_for_bytes(const Program& program, int v, NumberTexts& numbers) {
-  const Step* sum = made_by(program, v, Scalar::add);
-  const Step* round = sum ? made_by(program, sum->args[0], Scalar::round) : nullptr;
-  const Step* zero = round ? made_by(program, sum->args[1], Scalar::constant) : nullptr;
+  const Step* sum = step_of(program, v, Scalar::add);
+  const Step* round = sum ? step_of(program, sum->args[0], Scalar::round) : nullptr;
+  const Step* zero = round ? step_of(program, sum->args[1], Scalar::constant) : nullptr;
   if (!zero || std::fabs(zero->number) > 255 || zero->number != std::nearbyint(zero->number)) return "";
-  const Step* relu = made_by(program, round->args[0], Scalar::relu);
+  const Step* relu = step_of(program, round->args[0], Scalar::relu);
   const std::string value = value_for_bytes(program, (relu ? relu : round)->args[0], numbers);
   return concat("op::rounded_plus(", relu ? concat("op::relu(", value, ')') : value, ", v", sum->args[1], ')');
 }
@@ -212,8 +206,8 @@ static ProgramCode function_text(const Program& program, std::span<const DType> 
       value = texts.of(program.inputs + int(s));
     } else if (step.op == Scalar::cast) {
       const bool narrow = step.dtype == DType::i8 || step.dtype == DType::u8;
-      const Step* round = narrow ? made_by(program, step.args[0], Scalar::round) : nullptr;
-      const Step* relu = round ? made_by(program, round->args[0], Scalar::relu) : nullptr;
+      const Step* round = narrow ? step_of(program, step.args[0], Scalar::round) : nullptr;
+      const Step* relu = round ? step_of(program, round->args[0], Scalar::relu) : nullptr;
       const std::string shifted = narrow ? shifted_for_bytes(program, step.args[0], texts) : "";
       // Unsigned bytes saturate at 0 without a relu. Nor must one stand there: ptxas (CUDA 13) makes an F2IP of it that
       // an H200 does not know.
