@@ -154,11 +154,12 @@ class Chooser {
   std::vector<Offer> offers_of(const Problem& problem, std::vector<Candidate>* refusals) const {
     std::vector<Offer> offers;
     for (const Tactic* tactic : backend_.tactics()) {
+      // It may take long to say, as the CPU's does for a GPU: it is asked where there is nothing else.
+      if (tactic->last_resort) continue;
       if (const Support support = tactic->supports(problem, device_); !support.yes()) {
         if (refusals) refusals->push_back({std::string(tactic->name), "", -1, support.reason});
         continue;
       }
-      if (tactic->last_resort) continue;
       for (Config& config : tactic->configs(problem, device_)) {
         const double expected = tactic->expected ? tactic->expected(problem, config, device_) : -1;
         offers.push_back({tactic, std::move(config), expected});
@@ -273,9 +274,12 @@ class Chooser {
       guess *= 1.25;
     }
     if (options.list.size() == views)  // a last resort is not timed at all
-      for (const Tactic* tactic : backend_.tactics())
-        if (tactic->last_resort && options.list.size() == views && tactic->supports(problem, device_).yes())
+      for (const Tactic* tactic : backend_.tactics()) {
+        if (!tactic->last_resort || options.list.size() > views) continue;
+        if (const Support support = tactic->supports(problem, device_); support.yes())
           options.list.push_back({tactic, tactic->configs(problem, device_).at(0), guess * runs, false});
+        else options.refusals.push_back({std::string(tactic->name), "", -1, support.reason});
+      }
     if (options.list.empty())
       fail(ErrorKind::unsupported, "no tactic of the device '", backend_.name, "' supports ", problem.text());
     refine(problem, chains, runs, options);

@@ -126,6 +126,37 @@ TEST_F(Choose, WithoutALimitWhatIsHopelessIsTakenOnlyForWantOfOthersAndSaysSo) {
   EXPECT_EQ(step(no_other).tactic, "fake.hopeless");
 }
 
+// A GPU's asks the CPU, which may take longer to say than all kernels of the GPU together.
+TEST_F(Choose, ALastResortIsAskedOnlyWhereThereIsNothingElse) {
+  static int asked;
+  static Tactic last = tactic("fake.last");
+  last.last_resort = true;
+  last.supports = [](const Problem&, const Device&) {
+    ++asked;
+    return asked < 3 ? supported() : refused("not even so");
+  };
+  static bool has_kernel;
+  static Tactic kernel = tactic("fake.kernel");
+  kernel.supports = [](const Problem&, const Device&) { return has_kernel ? supported() : refused("no kernel"); };
+  static const Tactic* const tactics[] = {&last, &kernel};
+  const Backend backend{"fake",  nullptr, [] { return std::span<const Tactic* const>(tactics); },
+                        nullptr, nullptr, nullptr};
+  const Graph graph =
+      parse_graph("graph \"g\"\ninput %x: f32[2,8]\n%a: f32[2,8] = softmax(%x) axis=1\noutput \"y\" = %a\n");
+  const Device device{.backend = "fake", .fingerprint = "fake"};
+  const auto built = [&] { return step_of(build_plan(graph, backend, device, options), "a"); };
+  asked = 0, has_kernel = true;
+  EXPECT_EQ(built().tactic, "fake.kernel");
+  EXPECT_EQ(asked, 0);
+  has_kernel = false;
+  const PlanStep taken = built();
+  EXPECT_EQ(taken.tactic, "fake.last");
+  EXPECT_EQ(asked, 1);
+  EXPECT_EQ(loser(taken, "fake.kernel").refusal, "no kernel");
+  asked = 2;
+  EXPECT_THROW(built(), Error);
+}
+
 TEST_F(Choose, WhatFaultedSaysWhatHappened) {
   struct Faulted final : Times {
     std::string fault(const Problem&, const Tactic& tactic, const Config&) override {
