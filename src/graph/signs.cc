@@ -98,7 +98,7 @@ class Signs {
   // In which dtype a node's epilogue begins.
   DType accumulator_of(const Node& node) const {
     DType x = graph_.type(node.inputs[0]).dtype;
-    if (node.op.is<ops::BlockedMatMul>()) return x;
+    if (node.op.is<ops::BlockedMatMul>()) return DType::f32;
     if (const auto* fused = node.op.get_if<ops::FusedReduce>()) return fused->prologue.infer(std::span(&x, 1));
     if (const auto* fused = node.op.get_if<ops::FusedNormalize>()) return row_dtype(node, fused->prologue);
     if (const auto* fused = node.op.get_if<ops::FusedSoftmax>()) return row_dtype(node, fused->prologue);

@@ -482,6 +482,7 @@ void write(OnnxWriter& w, const Node& node, const ops::DequantizeBlocks& op) {
   const bool shifted = node.inputs.size() > 2 && node.inputs[2].valid();
   const Tensor* zero = shifted ? w.graph().constant(node.inputs[2]) : nullptr;
   if (!x || !scale || (shifted && !zero)) w.unsupported("weights in blocks that are not constant");
+  if (op.dtype != DType::f32) w.unsupported("weights in blocks as ", op.dtype);
   const bool all_rows = op.block_rows >= x->dims()[0], all_columns = op.block_columns >= x->dims()[1];
   const bool by_column = op.block_columns == 1, by_row = op.block_rows == 1;
   const bool one = all_rows && all_columns, vector = !one && ((all_rows && by_column) || (all_columns && by_row));

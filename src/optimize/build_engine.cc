@@ -245,6 +245,25 @@ std::vector<ToCompile> to_compile(const std::vector<std::pair<Graph, size_t>>& g
   return all;
 }
 
+// What tactics take at the first of the shapes; weights in blocks, at any of them.
+FusionTaken taken_at_shapes(const Graph& graph, const std::vector<std::vector<Dims>>& shapes, const Backend& backend,
+                            const Device& device) {
+  std::vector<FusionTaken> all;
+  all.reserve(shapes.size());
+  for (const auto& dims : shapes) all.push_back(taken_by(backend, device, bind_shapes(graph, dims)));
+  return [all = std::move(all)](const Graph& in, const Op& op, const std::vector<ValueId>& inputs) {
+    if (!op.is<ops::BlockedMatMul>()) return all[0](in, op, inputs);
+    return std::ranges::any_of(all, [&](const FusionTaken& taken) { return taken(in, op, inputs); });
+  };
+}
+
+// What tactics take at the largest shapes: of any number of rows, then.
+FusionTaken taken_at_largest(const Graph& graph, const EngineInfo& info, const Backend& backend, const Device& device) {
+  std::vector<Dims> largest;
+  for (ValueId id : graph.inputs()) largest.push_back(info.shapes.at(graph.value(id).name).max);
+  return taken_by(backend, device, bind_shapes(graph, largest));
+}
+
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
@@ -274,7 +293,10 @@ PlanFile plan_shapes(Graph graph, EngineInfo info, const BuildOptions& options, 
       if (std::find(shapes.begin(), shapes.end(), dims) == shapes.end()) shapes.push_back(std::move(dims));
   if (!shapes.empty())
     run_passes(graph, options.passes,
-               device_pipeline(taken_by(backend, device, bind_shapes(graph, shapes[0])), backend.by_rows));
+               device_pipeline(taken_at_shapes(graph, shapes, backend, device), backend.by_rows));
+  const Graph in_blocks = graph;
+  if (!shapes.empty())
+    run_passes(graph, options.passes, blocks_pipeline(taken_at_largest(graph, info, backend, device)));
   PlanFile file = unplanned(std::move(info), graph, threads, device);
   TimingHelper helper(options.timing_helper, options.device, options.device_settings);
   Tuner tuner(device, cache, options.instruments, &helper);
@@ -295,10 +317,11 @@ PlanFile plan_shapes(Graph graph, EngineInfo info, const BuildOptions& options, 
     return options.passes.dumped_into(concat(i + 1, '-', shapes[i].empty() ? Dims() : shapes[i][0]));
   };
   for (const auto& dims : shapes) {
-    concretes.push_back(specialize(graph, bind_shapes(graph, dims)));
+    concretes.push_back(specialize(in_blocks, bind_shapes(in_blocks, dims)));
+    const PassOptions own_passes = passes_of(concretes.size() - 1);
+    run_passes(concretes.back(), own_passes, blocks_pipeline(taken_by(backend, device, {})));
     if (!is_one_partition(concretes.back())) break;
-    if (backend.fuses)
-      run_passes(concretes.back(), passes_of(concretes.size() - 1), rows_pipeline(taken_by(backend, device, {})));
+    if (backend.fuses) run_passes(concretes.back(), own_passes, rows_pipeline(taken_by(backend, device, {})));
     check_memory(concretes.back(), constants, options.limits.memory);
   }
   const bool in_context = options.measure && backend.queue;

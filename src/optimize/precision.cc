@@ -329,6 +329,7 @@ void apply_precision(Graph& graph, EngineInfo& info, const BuildOptions& options
                    target =
                        target_of(graph, DType::f16, unfit_on_noise(graph, info, options, cache), keep, options.device);
                  else target = target_of(graph, parts, ranges, keep, options.device);
+                 target.blocks = target.dtype && find_backend(options.device).fuses;
                  lower(graph, std::move(target), info, options);
                });
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Weights of few bits stay in the graph as nodes of their own through all portable passes. For a device whose kernels
 // do not read them they become plain constants first of all, so that every other pass finds weights; for one that has
-// such kernels they meet their products last, when these have all of their epilogues. Which kernel runs, and whether it
-// reads the integers or floats that were made of them when the plan was built, is decided for each number of rows by
-// time.
+// such kernels they meet their products last, when these have all of their epilogues, and for each set of concrete
+// shapes: a kernel may take few rows alone. Of a device that takes any number of them, time decides for each which
+// kernel runs, and whether it reads the integers or floats that were made of them when the plan was built.
 #include "passes/blocked_products.h"
 
 #include <algorithm>

@@ -23,11 +23,15 @@ bool fuse_normalize(Graph& graph, NodeId id, const FusionTaken& taken) {
   const auto product_of = [&](NodeId user, std::vector<ValueId>& inputs) -> std::optional<ops::NormalizedMatMul> {
     const Node& node = graph.node(user);
     const auto* product = node.op.get_if<ops::MatMul>();
-    if (!product || node.inputs[0] != rows || std::count(node.inputs.begin(), node.inputs.end(), rows) != 1)
+    const auto* blocked = node.op.get_if<ops::BlockedMatMul>();
+    if ((!product && !blocked) || node.inputs[0] != rows ||
+        std::count(node.inputs.begin(), node.inputs.end(), rows) != 1)
       return std::nullopt;
     inputs = norm.inputs;
     inputs.insert(inputs.end(), node.inputs.begin() + 1, node.inputs.end());
-    return ops::NormalizedMatMul{op.normalize, op.epilogue, *product};
+    if (product) return ops::NormalizedMatMul{op.normalize, op.epilogue, *product};
+    return ops::NormalizedMatMul{op.normalize, op.epilogue, blocked->product(), blocked->block_rows,
+                                 blocked->block_columns};
   };
   for (const NodeId user : users) {
     std::vector<ValueId> inputs;

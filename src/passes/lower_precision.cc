@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "graph/narrow.h"
+#include "graph/ops/dequantize_blocks.h"
 #include "graph/ops/pointwise.h"
 #include "graph/product.h"
 #include "passes/support/simplify.h"
@@ -212,6 +213,13 @@ class Lowerer {
     const std::string name = concat(graph_.value(id).name, '/', dtype);
     if (const Tensor* constant = graph_.constant(id))
       return known = dtype == DType::f32 ? stored(id) : out().add_constant(name, constant->converted(dtype));
+    if (const Node* node = graph_.producer(id); node && dtype == dtype_ && node->op.is<ops::DequantizeBlocks>()) {
+      ops::DequantizeBlocks blocks = node->op.get<ops::DequantizeBlocks>();
+      blocks.dtype = dtype;
+      std::vector<ValueId> inputs;
+      for (ValueId input : node->inputs) inputs.push_back(stored(input));
+      return known = out().add(std::move(blocks), std::move(inputs), name, {name}).at(0);
+    }
     const ValueId from = stored(id);
     return known = out().type(from).dtype == dtype
                        ? from

@@ -44,7 +44,8 @@ struct LoweringOptions {
 //
 // Products: a convolution with constant weights, or a matrix product, takes both operands in bf16 and sums in f32. Its
 // epilogue starts at the f32 accumulator, computes in f32 as before (biases stay f32), and rounds once, at its end,
-// where a bf16 value is wanted. Constants are rounded to nearest, ties to even.
+// where a bf16 value is wanted. Constants are rounded to nearest, ties to even; weights in blocks (dequantize_blocks)
+// stay in blocks, and become floats of bf16.
 //
 // Values: a value between products is bf16. That is what a product reads, through any ops that move elements, take the
 // largest or an average (pool, reduce), or compute element by element behind a product. What lies before the first

@@ -64,6 +64,11 @@ bool fold_all_blocks(Graph& graph, const PassOptions&) {
   return fold_blocks(graph, [](const Graph&, const Op&, const std::vector<ValueId>&) { return false; });
 }
 
+// But for those that products alone read, where kernels may do so: the device is asked when precisions are settled.
+bool fold_other_blocks(Graph& graph, const PassOptions&) {
+  return fold_blocks(graph, [](const Graph&, const Op&, const std::vector<ValueId>&) { return true; });
+}
+
 bool take(Lowering lowering, Graph& graph, LoweringReport* report) {
   const bool changed = lowering.changed;
   graph = std::move(lowering.graph);
@@ -96,13 +101,14 @@ Pipeline precision_pipeline(PrecisionTarget target, LoweringReport* report) {
   PassFunction allow = [tf32 = target.tf32, report](Graph& graph, const PassOptions&) {
     return tf32 && take(allow_tf32(graph), graph, report);
   };
+  const PassFunction blocks = target.blocks ? fold_other_blocks : fold_all_blocks;
   PassFunction lower = [target = std::move(target), report](Graph& graph, const PassOptions&) {
     return target.dtype && take(lower_precision(graph, *target.dtype, target.options), graph, report);
   };
   return {
       3,
       "precision",
-      {{"fold_blocks", fold_all_blocks},
+      {{"fold_blocks", blocks},
        // A recurrent net stays in f32, the product of its inputs need not.
        {"project_recurrent", project_recurrent},
        // Convolutions have narrower forms.
@@ -135,7 +141,6 @@ Pipeline device_pipeline(const FusionTaken& taken, bool by_rows) {
   PassFunction expand = [taken](Graph& graph, const PassOptions&) { return expand_attention(graph, taken); };
   PassFunction fuse = [taken](Graph& graph, const PassOptions&) { return fuse_neighbours(graph, taken); };
   PassFunction fold = [taken](Graph& graph, const PassOptions&) { return fold_blocks(graph, taken); };
-  PassFunction blocks = [taken](Graph& graph, const PassOptions&) { return fuse_blocks(graph, taken); };
   return {4,
           "device",
           {
@@ -176,16 +181,21 @@ Pipeline device_pipeline(const FusionTaken& taken, bool by_rows) {
               {"remove_no_ops", remove_no_ops, "gather_rows"},
               {"gather_channels", std::move(channels)},
               {"fuse_neighbours", std::move(fuse)},
-              // Products have all of their epilogues by now.
-              {"fuse_blocks", std::move(blocks)},
           }};
+}
+
+Pipeline blocks_pipeline(FusionTaken taken) {
+  PassFunction fuse = [taken = std::move(taken)](Graph& graph, const PassOptions&) {
+    return fuse_blocks(graph, taken);
+  };
+  return {5, "blocks", {{"fuse_blocks", std::move(fuse)}}};
 }
 
 Pipeline rows_pipeline(FusionTaken taken) {
   PassFunction fuse = [taken = std::move(taken)](Graph& graph, const PassOptions&) {
     return fuse_few_rows(graph, taken);
   };
-  return {5, "rows", {{"fuse_few_rows", std::move(fuse)}}};
+  return {6, "rows", {{"fuse_few_rows", std::move(fuse)}}};
 }
 
 Pipeline shapes_pipeline(FusionTaken taken, std::function<bool(const std::string& name)> wanted,
@@ -196,13 +206,14 @@ Pipeline shapes_pipeline(FusionTaken taken, std::function<bool(const std::string
     if (made) *made = std::move(pairs);
     return changed;
   };
-  return {6, "shapes", {{"chain_convs", std::move(chain)}}};
+  return {7, "shapes", {{"chain_convs", std::move(chain)}}};
 }
 
 std::vector<std::string_view> pass_names() {
   std::vector<std::string_view> names;
-  for (const Pipeline& pipeline : {portable_pipeline(), quantize_pipeline({}, {}, {}), precision_pipeline({}, nullptr),
-                                   device_pipeline({}), rows_pipeline({}), shapes_pipeline({}, {}, nullptr)})
+  for (const Pipeline& pipeline :
+       {portable_pipeline(), quantize_pipeline({}, {}, {}), precision_pipeline({}, nullptr), device_pipeline({}),
+        blocks_pipeline({}), rows_pipeline({}), shapes_pipeline({}, {}, nullptr)})
     for (const Pass& pass : pipeline.passes)
       if (std::ranges::find(names, pass.name) == names.end()) names.push_back(pass.name);
   return names;

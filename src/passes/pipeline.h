@@ -27,14 +27,20 @@ struct PrecisionTarget {
   std::optional<DType> dtype;
   LoweringOptions options;  // of dtype
   bool tf32 = false;
+  bool blocks = false;  // the device may have kernels for weights in blocks: those that products read stay so
 };
 // Where `report` is not null, it gets what the pass that ran says of each node. It must outlive the pipeline.
 Pipeline precision_pipeline(PrecisionTarget target, LoweringReport* report);
 
-// For a backend, of which `taken` says what its tactics take. Behind all precisions. `by_rows`: Backend::by_rows.
+// For a backend, of which `taken` says what its tactics take; of weights in blocks, at any shapes. Behind all
+// precisions. `by_rows`: Backend::by_rows. blocks_pipeline has to follow.
 Pipeline device_pipeline(const FusionTaken& taken, bool by_rows = false);
 
-// The same for one set of concrete shapes: what few rows are computed together with.
+// Of weights in blocks, which products read them so: what is `taken` at one set of concrete shapes or, in a graph from
+// which plans for other shapes are made, at all of them. None are left behind it.
+Pipeline blocks_pipeline(FusionTaken taken);
+
+// For one set of concrete shapes: what few rows are computed together with.
 Pipeline rows_pipeline(FusionTaken taken);
 
 // Behind it, of the pairs of convolutions that are `wanted`. `made`, where it is not null, gets them; it

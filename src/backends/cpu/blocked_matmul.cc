@@ -66,6 +66,7 @@ ops::BlockedMatrix matrix_of(const Problem& problem) {
 
 Support supports_any(const Problem& problem) {
   if (auto s = needs_op<BlockedMatMul>(problem); !s.yes()) return s;
+  if (problem.inputs[0].type.dtype != DType::f32) return refused("rows ", problem.inputs[0].type);
   for (size_t i = 1; i < BlockedMatMul::kOwnInputs; ++i)
     if (problem.inputs[i].present && !problem.inputs[i].is_constant) return refused("the weights are not constant");
   return supported();

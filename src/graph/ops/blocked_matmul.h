@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// blocked_matmul(a f32 [...,M,K], x i8|u8, scale f32, zero f32?, epilogue inputs...) -> [...,M,N]: the matmul of a and
-// dequantize_blocks(x, scale, zero), which is [K,N], or [N,K] with transpose_b. Only fuse_blocks (passes/) makes it,
-// for backends that multiply by weights of few bits as they are stored.
+// blocked_matmul(a [...,M,K], x i8|u8, scale f32, zero f32?, epilogue inputs...) -> [...,M,N]: the matmul of a and
+// dequantize_blocks(x, scale, zero), which is [K,N], or [N,K] with transpose_b. a is f32, f16 or bf16; the weights are
+// not rounded to its dtype, and the epilogue begins at a sum of f32. Only fuse_blocks (passes/) makes it, for backends
+// that multiply by weights of few bits as they are stored.
 #pragma once
 #include "graph/batched_node.h"
 #include "graph/onnx_form.h"

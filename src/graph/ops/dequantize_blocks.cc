@@ -23,11 +23,15 @@ std::vector<TensorType> DequantizeBlocks::infer(const InferContext& context) con
   if (scale.dtype != DType::f32) fail(ErrorKind::bad_file, "the scales of blocks are ", scale);
   if (context.has(2) && context.type(2) != scale)
     fail(ErrorKind::bad_file, "zero points ", context.type(2), " beside scales ", scale);
-  return {{DType::f32, x.shape}};
+  if (dtype != DType::f32 && dtype != DType::f16 && dtype != DType::bf16)
+    fail(ErrorKind::bad_file, "weights in blocks as ", dtype);
+  return {{dtype, x.shape}};
 }
 
 std::vector<Tensor> DequantizeBlocks::reference(std::span<const Tensor> inputs, std::span<const TensorType>) const {
-  return {floats_of({inputs[0], inputs[1], inputs.size() > 2 ? inputs[2] : Tensor(), block_rows, block_columns})};
+  const Tensor floats =
+      floats_of({inputs[0], inputs[1], inputs.size() > 2 ? inputs[2] : Tensor(), block_rows, block_columns});
+  return {dtype == DType::f32 ? floats : floats.converted(dtype)};
 }
 
 Tensor floats_of(const BlockedMatrix& matrix) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// dequantize_blocks(x i8|u8 [R,C], scale f32, zero f32?) -> f32 [R,C]: (x - zero) * scale, each rounded to f32. Blocks
-// of block_rows x block_columns share a scale and a zero point, which have a row and a column for each of them; the
-// last ones may reach behind the matrix. So weights of few bits are stored that a matmul reads.
+// dequantize_blocks(x i8|u8 [R,C], scale f32, zero f32?) -> [R,C]: (x - zero) * scale, each rounded to f32, and the
+// result to `dtype` (f32, f16, bf16). Blocks of block_rows x block_columns share a scale and a zero point, which have a
+// row and a column for each of them; the last ones may reach behind the matrix. So weights of few bits are stored that
+// a matmul reads.
 #pragma once
 #include "graph/fields.h"
 #include "graph/infer.h"
@@ -13,11 +14,13 @@ struct DequantizeBlocks {
   static constexpr std::string_view name = "dequantize_blocks";
   static constexpr OpKind op_kind = OpKind::dequantize;
   int64_t block_rows = 1, block_columns = 1;
+  DType dtype = DType::f32;
 
   template <class Self, class F>
   static void fields(Self& op, F&& f) {
     f("block_rows", op.block_rows);
     f("block_columns", op.block_columns);
+    f("dtype", op.dtype);
   }
   bool operator==(const DequantizeBlocks&) const = default;
   std::vector<TensorType> infer(const InferContext& context) const;

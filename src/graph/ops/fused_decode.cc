@@ -20,6 +20,11 @@ std::vector<TensorType> NormalizedMatMul::infer(const InferContext& context) con
   const std::vector<TensorType> rows = before().infer(context.first(own));
   std::vector<Operand> operands{{&rows[0]}};
   for (size_t i = own; i < context.size(); ++i) operands.push_back(operand(context, i));
+  if (in_blocks()) {
+    if (product.transpose_a || product.tf32)
+      fail(ErrorKind::bad_file, "a product by weights in blocks of transposed rows, or in TF32");
+    return blocked_product().infer(InferContext(operands, BlockedMatMul::name));
+  }
   const InferContext behind(operands, MatMul::name);
   behind.expect_same_dtype(0, 1);
   return product.infer(behind);
@@ -31,14 +36,14 @@ std::vector<Tensor> NormalizedMatMul::reference(std::span<const Tensor> inputs,
   const TensorOperands operands(own);
   std::vector<Tensor> behind = before().reference(own, before().infer(InferContext(operands, FusedNormalize::name)));
   behind.insert(behind.end(), inputs.begin() + int64_t(own.size()), inputs.end());
-  return product.reference(behind, outputs);
+  return in_blocks() ? blocked_product().reference(behind, outputs) : product.reference(behind, outputs);
 }
 
 // What is between has its programs counted, as in fused_normalize.
 Operations NormalizedMatMul::operations(std::span<const TensorType> inputs, std::span<const TensorType> outputs) const {
   std::vector<TensorType> behind{inputs[0]};
   behind.insert(behind.end(), inputs.begin() + int64_t(normalize_inputs()), inputs.end());
-  Operations all = product.operations(behind, outputs);
+  Operations all = in_blocks() ? blocked_product().operations(behind, outputs) : product.operations(behind, outputs);
   all.others += computing_steps(between) * element_count(inputs[0]);
   return all;
 }

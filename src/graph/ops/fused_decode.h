@@ -5,6 +5,7 @@
 #pragma once
 #include "graph/ops/append.h"
 #include "graph/ops/attention.h"
+#include "graph/ops/blocked_matmul.h"
 #include "graph/ops/fused.h"
 #include "graph/ops/matmul.h"
 
@@ -12,20 +13,26 @@ namespace temper::ops {
 
 // normalized_matmul(x, inputs of `between`..., b, epilogue inputs...) = matmul(between(normalize(x)), b, ...). x is of
 // 16 bits; as in fused_normalize, it is normalised in f32, and so begins `between`, which rounds to the dtype of b.
+// With block_rows > 0 the product is a blocked_matmul, whose three inputs of weights stand in the place of b.
 struct NormalizedMatMul {
   static constexpr std::string_view name = "normalized_matmul";
   static constexpr OpKind op_kind = OpKind::matmul;
   Normalize normalize;
   Program between;
   MatMul product;
+  int64_t block_rows = 0, block_columns = 0;
 
   template <class Self, class F>
   static void fields(Self& op, F&& f) {
     Normalize::fields(op.normalize, f);
     f("between", op.between);
     MatMul::fields(op.product, f);
+    f("block_rows", op.block_rows);
+    f("block_columns", op.block_columns);
   }
   bool operator==(const NormalizedMatMul&) const = default;
+  bool in_blocks() const { return block_rows > 0; }
+  BlockedMatMul blocked_product() const { return {product.transpose_b, block_rows, block_columns, product.epilogue}; }
   size_t normalize_inputs() const { return size_t(between.inputs); }  // of the node's inputs, so many come first
   FusedNormalize before() const { return {{}, normalize, between, false}; }
   std::vector<TensorType> infer(const InferContext& context) const;

@@ -3,12 +3,17 @@
 // do not fill a block, rows of several batches, parts of tensors.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <map>
+#include <random>
+#include <set>
 
 #include "check_cases.h"
 #include "emulated_gpu.h"
+#include "graph/ops/fused_decode.h"
 #include "onnx/import.h"
 #include "optimize/build_engine.h"
+#include "quantize/weights.h"
 #include "runtime/generate.h"
 #include "zoo/networks.h"
 
@@ -69,6 +74,42 @@ TEST(MatmulRows, NormaliseTheirRowsBefore) {
                        {.recipes = "cuda.matmul.rows"});
 }
 
+// Weights of few bits, as tests/cases has them, with every configuration.
+TEST(MatmulRows, ReadWeightsOf8And4Bits) {
+  const testing::EmulatedGpu emulated;
+  testing::check_cases("blocked_matmul", emulated.compiler(), emulated.gpu(),
+                       {.recipes = "cuda.matmul.rows", .one_config = true});
+  const std::string fused = read_file(paths::source_folder() + "/tests/cases/fused.cases");
+  testing::check_lines("fused", fused.substr(fused.find("# by weights in blocks")), emulated.compiler(), emulated.gpu(),
+                       {.recipes = "cuda.matmul.rows", .one_config = true});
+}
+
+// Any number of rows and columns, depth and block that the kernel takes, in either form of the weights.
+TEST(MatmulRows, ReadWeightsInBlocksOfRandomShapes) {
+  const testing::EmulatedGpu emulated;
+  const char* asked = std::getenv("TEMPER_RANDOM_SHAPES");
+  const int count = asked ? std::atoi(asked) : 6;
+  std::mt19937 random(20261125);
+  const auto draw = [&](int64_t least, int64_t most) { return std::uniform_int_distribution(least, most)(random); };
+  std::string lines;
+  for (int i = 0; i < count; ++i) {
+    const int64_t rows = draw(1, 8), depth = 8 * draw(1, 160), columns = draw(1, 40), along = draw(0, 3);
+    const int64_t block = along ? 8 * draw(1, 8) : depth, across = draw(0, 3) ? 1 : draw(1, 5);
+    const auto blocks = [](int64_t size, int64_t each) { return (size + each - 1) / each; };
+    const bool turned = draw(0, 1), is_signed = draw(0, 1), few = draw(0, 1);
+    const auto matrix = [&](int64_t k, int64_t n) { return turned ? concat(n, ',', k) : concat(k, ',', n); };
+    const std::string numbers = concat("f32[", matrix(blocks(depth, block), blocks(columns, across)), "]*");
+    lines += concat("reference blocked_matmul(", draw(0, 1) ? "f16[" : "bf16[", rows, ',', depth, "], ",
+                    is_signed ? "i8[" : "u8[", matrix(depth, columns), "]*{",
+                    is_signed ? (few ? "-8..8" : "-128..128") : (few ? "0..16" : "0..256"), "}, ", numbers, ", ",
+                    draw(0, 1) ? "_" : numbers,
+                    turned ? ") transpose_b=true block_rows=" : ") block_rows=", turned ? across : block,
+                    " block_columns=", turned ? block : across, " epilogue=\"(1) 1=cast.f16(0)\"\n");
+  }
+  testing::check_lines("random", lines, emulated.compiler(), emulated.gpu(),
+                       {.recipes = "cuda.matmul.rows", .one_config = true});
+}
+
 // The first and the last position of a cache, one in the middle; heads that share keys; windows; sizes of heads.
 constexpr std::string_view kAppending =
     R"text(appending_attention(f16[2,1,128], f16[2,300,128], f16[2,1,128], f16[2,300,128], f16[2,1,128], i64[2]=[299,0], _, i64[2]=[300,1]) heads=2 kv_heads=2 scale=0.125 right=0 from_end=true
@@ -85,17 +126,19 @@ TEST(AttentionOne, AppendsToItsCaches) {
 
 using Decode = testing::EmulatedBuilds;
 
-std::shared_ptr<Engine> gpt2(const std::string& device, const std::string& precision) {
+std::shared_ptr<Engine> gpt2(const std::string& device, const std::string& precision,
+                             std::optional<WeightFormat> weights = std::nullopt, int64_t piece = 4, int layers = 2) {
   zoo::Builder builder("gpt2", 1, 17);
-  const Graph graph =
-      import_onnx_bytes(zoo::gpt2(builder, {.layers = 2, .heads = 2, .words = 60, .positions = 32}), ".").graph;
+  Graph graph =
+      import_onnx_bytes(zoo::gpt2(builder, {.layers = layers, .heads = 2, .words = 60, .positions = 32}), ".").graph;
+  if (weights) quantize_weights(graph, *weights);
   BuildOptions options;
   options.device = device;
   options.precision = precision;
   options.measure = false;
   options.threads = 1;
   options.cache = 32;
-  options.shapes["input_ids"] = {{1, 1}, {1, 4}, {1, 4}};
+  options.shapes["input_ids"] = {{1, 1}, {1, piece}, {1, piece}};
   return build_engine(graph, {}, options);
 }
 
@@ -121,6 +164,58 @@ TEST_F(Decode, ATokenOfGpt2TakesFiveStepsALayer) {
     }
     EXPECT_LT(apart, 5e-3f * largest) << at;
   }
+}
+
+// The largest difference of logits, of the largest of `wanted`.
+void expect_close(const std::shared_ptr<Engine>& engine, const std::shared_ptr<Engine>& wanted,
+                  const std::vector<std::vector<int64_t>>& pieces) {
+  TokenReader reader(engine), other(wanted);
+  for (const std::vector<int64_t>& tokens : pieces) {
+    for (TokenReader* each : {&reader, &other}) each->read({tokens});
+    float largest = 0, apart = 0;
+    for (size_t i = 0; i < 60; ++i) {
+      largest = std::max(largest, std::abs(other.logits(0)[i]));
+      apart = std::max(apart, std::abs(other.logits(0)[i] - reader.logits(0)[i]));
+    }
+    EXPECT_LT(apart, 5e-3f * largest) << "a piece of " << tokens.size();
+  }
+}
+
+// Steps that read weights in blocks; nothing of these is computed on the host.
+int steps_in_blocks(const Plan& plan) {
+  int count = 0;
+  for (const Segment& segment : plan.segments)
+    for (const PlanStep& step : segment.steps) {
+      EXPECT_NE(step.tactic, "cuda.host") << step.node;
+      const auto* normalized = step.problem.op.get_if<ops::NormalizedMatMul>();
+      count += step.problem.op.is<ops::BlockedMatMul>() || (normalized && normalized->in_blocks());
+    }
+  return count;
+}
+
+TEST_F(Decode, ATokenOfGpt2ReadsWeightsOfFewBitsAsTheyAre) {
+  for (const WeightFormat& format : {WeightFormat{8, 32}, WeightFormat{4, 32}}) {
+    const auto engine = gpt2("cuda:0", "fp16", format);
+    for (const auto& plan : engine->plans()) EXPECT_EQ(steps_in_blocks(*plan), 2 * 4 + 1);
+    expect_close(engine, gpt2("cpu", "fp32", format), {{3, 14, 15, 9}, {17}, {34}, {51, 8}, {25}});
+  }
+}
+
+// A plan for more rows than the kernel takes multiplies by floats; the one for a token beside it does not.
+TEST_F(Decode, ManyRowsAreMultipliedByFloatsOfTheSameWeights) {
+  const auto engine = gpt2("cuda:0", "fp16", WeightFormat{4, 32}, 16, 1);
+  std::set<int> counts;
+  for (const auto& plan : engine->plans()) counts.insert(steps_in_blocks(*plan));
+  EXPECT_EQ(counts, (std::set<int>{1, 4 + 1}));  // logits are of one row in both
+  const std::vector<int64_t> prompt{3, 14, 15, 9, 26, 5, 35, 8, 9, 7, 9, 3, 2, 38, 46, 2};
+  expect_close(engine, gpt2("cpu", "fp32", WeightFormat{4, 32}, 16, 1), {prompt, {41}});
+  // A plan that is made when its shapes are first seen finds weights that kernels for any rows read.
+  std::vector<Dims> shapes;
+  for (const PortInfo& port : engine->inputs()) {
+    shapes.emplace_back();
+    for (const Dim& dim : port.type.shape) shapes.back().push_back(dim.is_constant() ? dim.value() : 12);
+  }
+  EXPECT_EQ(steps_in_blocks(*engine->plan_for(shapes)), 1);
 }
 
 // What was begun with a token that turns out not to be read next counts for nothing.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of few rows by constant weights, at the speed of memory, with a normalisation of the rows before them
-// (matmul_rows.cu).
+// (matmul_rows.cu). Weights in blocks of 8 or 4 bits are read as they are.
 #include <algorithm>
+#include <cstring>
 
 #include "backends/axes.h"
 #include "backends/cuda/gemm/gemm.h"
@@ -9,6 +10,7 @@
 #include "backends/cuda/support/host_transpose.h"
 #include "backends/cuda/support/program_code.h"
 #include "base/checked.h"
+#include "graph/ops/blocked_matmul.h"
 #include "graph/ops/fused_decode.h"
 #include "graph/ops/pointwise.h"
 
@@ -30,14 +32,26 @@ struct Shares {
 constexpr Shares kShares[] = {{1, 1}, {2, 1}, {1, 2}, {4, 1}, {2, 2}, {1, 4}, {8, 1}, {4, 2}};
 
 const ops::NormalizedMatMul* normalized(const Problem& problem) { return problem.op.get_if<ops::NormalizedMatMul>(); }
-const ops::MatMul& op_of(const Problem& problem) {
-  return problem.op.is<ops::NormalizedMatMul>() ? problem.op.get<ops::NormalizedMatMul>().product
-                                                : problem.op.get<ops::MatMul>();
+// The product by weights in blocks; nothing where they are floats.
+std::optional<ops::BlockedMatMul> blocked(const Problem& problem) {
+  if (const auto* op = normalized(problem))
+    return op->in_blocks() ? std::optional(op->blocked_product()) : std::nullopt;
+  const auto* op = problem.op.get_if<ops::BlockedMatMul>();
+  return op ? std::optional(*op) : std::nullopt;
 }
-// Which input the weights are; the epilogue's follow them.
+ops::MatMul op_of(const Problem& problem) {
+  if (const auto* op = normalized(problem)) return op->product;
+  if (const auto* op = problem.op.get_if<ops::BlockedMatMul>()) return op->product();
+  if (const auto* op = problem.op.get_if<ops::MatMul>()) return *op;
+  fail(ErrorKind::bad_file, name_of(problem.op), " is no matrix product");
+}
+// Which input the weights are, or their integers, and the first of the epilogue's.
 size_t weights_at(const Problem& problem) {
   const auto* op = normalized(problem);
   return op ? op->normalize_inputs() : 1;
+}
+size_t extras_at(const Problem& problem) {
+  return weights_at(problem) + (blocked(problem) ? ops::BlockedMatMul::kOwnInputs - 1 : 1);
 }
 
 struct Sizes {
@@ -46,6 +60,53 @@ struct Sizes {
 Sizes sizes_of(const Problem& problem) {
   const Dims out = problem.outputs[0].dims();
   return {element_count(Dims(out.begin(), out.end() - 1)), out.back(), problem.inputs[0].dims().back()};
+}
+
+// How a kernel reads weights: 16 bits are floats of the rows' dtype.
+struct Form {
+  Shares shares;
+  int bits = 16;
+  std::string text() const { return shares.text() + (bits == 16 ? "" : concat(" bits=", bits)); }
+};
+
+// Weights in blocks, where they lie in what is packed: the integers of each column, along the depth, then a scale and a
+// zero point for each block of each column.
+struct Blocks {
+  int64_t length = 0;  // of a block, along the depth: a multiple of kChunk, or the whole depth
+  int64_t count = 0;   // of a column
+  bool has_zeros = false;
+  int64_t scales_at = 0, zeros_at = 0, bytes = 0;
+};
+Blocks blocks_of(const Problem& problem, int bits) {
+  const ops::BlockedMatMul op = *blocked(problem);
+  const Sizes s = sizes_of(problem);
+  Blocks out;
+  out.length = std::min(op.transpose_b ? op.block_columns : op.block_rows, s.depth);
+  out.count = ceil_div(s.depth, out.length);
+  out.has_zeros = problem.inputs[weights_at(problem) + 2].present;
+  const int64_t numbers = s.columns * out.count * int64_t(sizeof(float));
+  out.scales_at = round_up<int64_t>(s.columns * s.depth * bits / 8, 16);
+  out.zeros_at = round_up<int64_t>(out.scales_at + numbers, 16);
+  out.bytes = out.has_zeros ? out.zeros_at + numbers : out.scales_at + numbers;
+  return out;
+}
+
+ops::BlockedMatrix matrix_of(const Problem& problem) {
+  const ops::BlockedMatMul op = *blocked(problem);
+  const size_t at = weights_at(problem);
+  const Port& zero = problem.inputs[at + 2];
+  return {*problem.inputs[at].constant, *problem.inputs[at + 1].constant, zero.present ? *zero.constant : Tensor(),
+          op.block_rows, op.block_columns};
+}
+
+// Added to integers of 4 bits, which are unsigned where they are packed.
+int offset_of(const Problem& problem) { return problem.inputs[weights_at(problem)].type.dtype == DType::i8 ? 8 : 0; }
+
+bool fits_4_bits(const Problem& problem) {
+  const Tensor& integers = *problem.inputs[weights_at(problem)].constant;
+  const std::span<const std::byte> raw = integers.raw();
+  const auto offset = uint8_t(offset_of(problem));
+  return std::all_of(raw.begin(), raw.end(), [&](std::byte each) { return uint8_t(uint8_t(each) + offset) < 16; });
 }
 
 // Strides of the output or of an input of the epilogue from row to row and from column to column, where all of its rows
@@ -81,13 +142,25 @@ Support normalization_supports(const Problem& problem) {
   return supported();
 }
 
+Support blocks_supports(const Problem& problem) {
+  const auto op = blocked(problem);
+  if (!op) return supported();
+  for (size_t i = weights_at(problem); i < extras_at(problem); ++i)
+    if (problem.inputs[i].present && !problem.inputs[i].is_constant) return refused("weights that are not constant");
+  const int64_t along = op->transpose_b ? op->block_columns : op->block_rows;
+  if (along < sizes_of(problem).depth && along % kChunk)
+    return refused("blocks of ", along, " along the depth, no multiple of ", kChunk);
+  return supported();
+}
+
 Support supports(const Problem& problem) {
-  if (!problem.op.is<ops::MatMul, ops::NormalizedMatMul>()) return refused("not a matrix product");
-  const ops::MatMul& op = op_of(problem);
+  if (!problem.op.is<ops::MatMul, ops::NormalizedMatMul, ops::BlockedMatMul>()) return refused("not a matrix product");
+  const ops::MatMul op = op_of(problem);
   const size_t weights = weights_at(problem);
   const Port &a = problem.inputs[0], &b = problem.inputs[weights];
   const Dims a_dims = a.dims(), b_dims = b.dims(), out = problem.outputs[0].dims();
-  if (a.type.dtype != b.type.dtype || (a.type.dtype != DType::f16 && a.type.dtype != DType::bf16))
+  const DType b_dtype = blocked(problem) ? a.type.dtype : b.type.dtype;
+  if (a.type.dtype != b_dtype || (a.type.dtype != DType::f16 && a.type.dtype != DType::bf16))
     return refused("a product of ", a.type.dtype, " and ", b.type.dtype);
   if (op.transpose_a || !b.is_constant || element_count(Dims(b_dims.begin(), b_dims.end() - 2)) != 1 ||
       Dims(a_dims.begin(), a_dims.end() - 2) != Dims(out.begin(), out.end() - 2))
@@ -97,25 +170,42 @@ Support supports(const Problem& problem) {
   if (s.depth % kChunk || a.pitch % kChunk || s.depth == 0 || s.depth > kMostDepth)
     return refused("a depth of ", s.depth, " elements");
   if (!strides_of(problem.outputs[0], out)) return refused("rows that lie at several distances");
-  for (size_t i = weights + 1; i < problem.inputs.size(); ++i)
+  for (size_t i = extras_at(problem); i < problem.inputs.size(); ++i)
     if (!strides_of(problem.inputs[i], out)) return refused("an epilogue's input ", problem.inputs[i].type);
   if (Support support = normalization_supports(problem); !support.yes()) return support;
-  return gemm_supports(a.type.dtype, b.type.dtype, s.rows, s.columns, s.depth, op.epilogue);
+  if (Support support = blocks_supports(problem); !support.yes()) return support;
+  return gemm_supports(a.type.dtype, a.type.dtype, s.rows, s.columns, s.depth, op.epilogue);
 }
 
 std::vector<Config> configs(const Problem& problem, const GpuProperties&) {
   const Sizes s = sizes_of(problem);
+  std::vector<int> widths{16};
+  if (blocked(problem)) {  // where a plan is loaded, nobody sees how many bits they have
+    const bool known = problem.inputs[weights_at(problem)].constant;
+    widths = known ? std::vector<int>{fits_4_bits(problem) ? 4 : 8} : std::vector<int>{4, 8};
+  }
   std::vector<Config> out;
-  for (const Shares& shares : kShares)
-    if (s.rows * shares.columns <= 16 && (shares.split == 1 || ceil_div<int64_t>(s.depth, 32 * kChunk) >= shares.split))
-      out.push_back(plain_config(problem, shares.text()));
+  for (const int bits : widths)
+    for (const Shares& shares : kShares)
+      if (s.rows * shares.columns <= 16 &&
+          (shares.split == 1 || ceil_div<int64_t>(s.depth, 32 * kChunk) >= shares.split))
+        out.push_back(plain_config(problem, Form{shares, bits}.text()));
   return out;
 }
 
-double expected_clocks(const Problem& problem, const Config&, const GpuProperties& gpu) {
+Form form_of(const Problem& problem, const Config& config) {
+  for (const int bits : blocked(problem) ? std::vector<int>{4, 8} : std::vector<int>{16})
+    for (const Shares& shares : kShares)
+      if (const Form form{shares, bits}; form.text() == config.text) return form;
+  fail(ErrorKind::bad_file, "cuda.matmul.rows has no '", config.text, "'");
+}
+
+double expected_clocks(const Problem& problem, const Config& config, const GpuProperties& gpu) {
   const Sizes s = sizes_of(problem);
+  const Form form = form_of(problem, config);
   constexpr double kStart = 2000, kFromMemory = 18;  // clocks; bytes that memory gives an SM in one
-  return kStart + double(s.columns * s.depth * 2) / (kFromMemory * gpu.sms) * std::max(1.0, double(s.rows) / 4);
+  const int64_t bytes = form.bits == 16 ? s.columns * s.depth * 2 : blocks_of(problem, form.bits).bytes;
+  return kStart + double(bytes) / (kFromMemory * gpu.sms) * std::max(1.0, double(s.rows) / 4);
 }
 
 // Adds to a kernel's text what an epilogue reads for a result: `given` when previous kernels have ended.
@@ -154,37 +244,74 @@ std::string between_text(const Problem& problem, std::vector<Slot>& slots) {
                 macro("BETWEEN(value, fixed, j)", concat("between(value", arguments, ")")));
 }
 
+// What is packed of weights in blocks.
+std::vector<std::byte> packed_blocks(const Problem& problem, int bits, bool transposed) {
+  const Sizes s = sizes_of(problem);
+  const Blocks blocks = blocks_of(problem, bits);
+  const ops::BlockedMatrix matrix = matrix_of(problem);
+  if (bits == 4 && !fits_4_bits(problem)) fail(ErrorKind::bad_file, "weights of more than 4 bits");
+  std::vector<std::byte> out(size_t(blocks.bytes), std::byte{0});
+  std::vector<std::byte> turned;  // as rows of columns
+  const std::byte* integers = matrix.integers.raw().data();
+  if (!transposed) {
+    turned.resize(size_t(s.columns * s.depth));
+    transpose_on_host(integers, s.depth, s.columns, 1, turned.data(), s.depth);
+    integers = turned.data();
+  }
+  if (bits == 8) {
+    std::copy_n(integers, s.columns * s.depth, out.data());
+  } else {
+    const int offset = offset_of(problem);
+    for (int64_t i = 0; i < s.columns * s.depth; ++i)
+      out[size_t(i / 2)] |= std::byte((int(integers[i]) + offset) << (i % 2 * 4) & (i % 2 ? 0xf0 : 0x0f));
+  }
+  auto put = [&](int64_t at, int64_t which, float number) {
+    std::memcpy(out.data() + at + which * int64_t(sizeof(float)), &number, sizeof(float));
+  };
+  for (int64_t c = 0; c < s.columns; ++c)
+    for (int64_t b = 0; b < blocks.count; ++b) {
+      const int64_t k = b * blocks.length, r = transposed ? c : k, column = transposed ? k : c;
+      put(blocks.scales_at, c * blocks.count + b, matrix.scale_of(r, column));
+      if (blocks.has_zeros) put(blocks.zeros_at, c * blocks.count + b, matrix.zero_of(r, column));
+    }
+  return out;
+}
+
 Recipe::Work work(const Problem& problem, const Config& config, const GpuProperties&) {
-  const ops::MatMul& op = op_of(problem);
+  const ops::MatMul op = op_of(problem);
   const size_t weights = weights_at(problem);
   const Port &a = problem.inputs[0], &b = problem.inputs[weights];
   const Sizes s = sizes_of(problem);
-  const auto shares = std::find_if(std::begin(kShares), std::end(kShares),
-                                   [&](const Shares& one) { return one.text() == config.text; });
-  if (shares == std::end(kShares)) fail(ErrorKind::bad_file, "cuda.matmul.rows has no '", config.text, "'");
+  const Form form = form_of(problem, config);
+  const bool in_blocks = form.bits != 16;
   Recipe::Work out;
   if (s.rows * s.columns == 0) return out;
   out.consumed.assign(problem.inputs.size(), false);
-  out.consumed[weights] = true;
+  for (size_t i = weights; i < extras_at(problem); ++i) out.consumed[i] = problem.inputs[i].present;
   const int64_t size = size_of(b.type.dtype);
-  out.packed_bytes = s.columns * s.depth * size;
-  if (b.constant) {  // as rows of columns
+  const Blocks blocks = in_blocks ? blocks_of(problem, form.bits) : Blocks{};
+  out.packed_bytes = in_blocks ? blocks.bytes : s.columns * s.depth * size;
+  if (b.constant && in_blocks) {
+    out.packed = packed_blocks(problem, form.bits, op.transpose_b);
+  } else if (b.constant) {  // as rows of columns
     out.packed.resize(size_t(out.packed_bytes));
     const std::byte* from = b.constant->raw().data();
     if (op.transpose_b) std::copy_n(from, out.packed_bytes, out.packed.data());
     else transpose_on_host(from, s.depth, s.columns, size, out.packed.data(), s.depth);
   }
 
-  const DType accumulator = ops::accumulator_of(a.type.dtype, b.type.dtype);
+  const DType accumulator = ops::accumulator_of(a.type.dtype, a.type.dtype);
   Job job;
   job.entry = "matmul_rows";
   job.overlap = true;
   job.slots = {{Slot::Kind::input, 0, 0}, {Slot::Kind::packed, 0, 0}};
+  if (in_blocks) job.slots.push_back({Slot::Kind::packed, 0, blocks.scales_at});
+  if (blocks.has_zeros) job.slots.push_back({Slot::Kind::packed, 0, blocks.zeros_at});
   const std::string between = between_text(problem, job.slots);
   std::vector<DType> dtypes{accumulator};
   ExtrasText extras;
   std::vector<Strides> strides{*strides_of(problem.outputs[0], problem.outputs[0].dims())};
-  for (size_t i = weights + 1; i < problem.inputs.size(); ++i) {
+  for (size_t i = extras_at(problem); i < problem.inputs.size(); ++i) {
     const Port& port = problem.inputs[i];
     dtypes.push_back(port.type.dtype);
     extras.add(port, strides.size());
@@ -196,16 +323,25 @@ Recipe::Work work(const Problem& problem, const Config& config, const GpuPropert
   const std::string_view round = accumulator == DType::f16 ? "op::round_f16" : "";
   ProgramNumbers numbers;
   const ProgramCode code = finished_code(op.epilogue, dtypes, "epilogue", numbers);
-  job.source.text = concat("#include \"backends/cuda/support/memory.cuh\"\n", code.text,
+  std::string blocks_text = macro("BLOCKS_EXTRAS", "");
+  if (in_blocks)
+    blocks_text =
+        concat(macro("BLOCKS_EXTRAS",
+                     blocks.has_zeros ? "const float* scales, const float* zeros, " : "const float* scales, "),
+               type_alias("Integer", memory_type(b.type.dtype)), bool_constants({{"ZEROS", blocks.has_zeros}}),
+               int_constants({{"BLOCK", blocks.length}, {"BLOCKS", blocks.count}}),
+               macro("ZERO_AT(i)", blocks.has_zeros ? "zeros[i]" : "0.0f"));
+  job.source.text = concat("#include \"backends/cuda/support/memory.cuh\"\n", code.text, macro("IN_BLOCKS", in_blocks),
                            macro("NUMBERS", numbers.text()), type_alias("A", memory_type(a.type.dtype)),
                            type_alias("Output", memory_type(problem.outputs[0].type.dtype)), between,
                            int_constants({{"ROWS", s.rows},
                                           {"DEPTH", s.depth},
-                                          {"COLUMNS", shares->columns},
-                                          {"SPLIT", shares->split},
+                                          {"COLUMNS", form.shares.columns},
+                                          {"SPLIT", form.shares.split},
+                                          {"BITS", form.bits},
                                           {"WARPS", kWarps},
                                           {"OPERANDS", int64_t(strides.size())}}),
-                           "struct Extras { ", extras.fields, "};\n", macro("EXTRAS", extras.parameters),
+                           blocks_text, "struct Extras { ", extras.fields, "};\n", macro("EXTRAS", extras.parameters),
                            macro("LOAD_CONSTANT(to, row, column)", concat("{ ", extras.constant, "}")),
                            macro("LOAD_GIVEN(to, row, column)", concat("{ ", extras.given, "}")),
                            macro("EPILOGUE(sum, extras)", concat(code.call, round, "(sum)", extras.arguments, ")")),
@@ -218,14 +354,14 @@ Recipe::Work work(const Problem& problem, const Config& config, const GpuPropert
   for (const Strides& one : strides) writer.put(one.column);
   job.parameters = writer.put_numbers(numbers.values()).finish();
   job.shape.block = {uint32_t(kWarps) * 32, 1, 1};
-  job.shape.grid = {blocks_for(ceil_div<int64_t>(s.columns, shares->columns), kWarps / shares->split), 1, 1};
+  job.shape.grid = {blocks_for(ceil_div<int64_t>(s.columns, form.shares.columns), kWarps / form.shares.split), 1, 1};
   out.jobs.push_back(std::move(job));
   return out;
 }
 
 bool takes_parts(const Problem& problem, const Config&) {
   for (size_t i = 1; i < problem.inputs.size(); ++i)
-    if (problem.inputs[i].pitch && (i <= weights_at(problem) || problem.inputs[i].dims() != problem.outputs[0].dims()))
+    if (problem.inputs[i].pitch && (i < extras_at(problem) || problem.inputs[i].dims() != problem.outputs[0].dims()))
       return false;
   return true;
 }
@@ -233,7 +369,7 @@ bool takes_parts(const Problem& problem, const Config&) {
 }  // namespace
 
 extern const Recipe matmul_rows_recipe;
-const Recipe matmul_rows_recipe{"cuda.matmul.rows", 3,       supports, configs,        work, {},
+const Recipe matmul_rows_recipe{"cuda.matmul.rows", 4,       supports, configs,        work, {},
                                 takes_parts,        nullptr, false,    expected_clocks};
 
 }  // namespace temper::cuda
