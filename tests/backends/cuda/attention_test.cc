@@ -61,6 +61,16 @@ TEST(EmulatedAttention, EveryTileGivesTheSame) {
                        emulated.compiler(), emulated.gpu(), {.recipes = "attention"});
 }
 
+// On a GPU queries that were still on their way had come down on results.
+TEST(EmulatedAttention, TilesThatSeeNoKeyAreWhatTheReferenceSays) {
+  const testing::EmulatedGpu emulated;
+  testing::check_lines(
+      "blind tiles",
+      "attention(f16[1,300,144], f16[1,9,144], f16[1,9,144]) heads=3 kv_heads=3 right=0 from_end=true zero_nan=true\n"
+      "attention(bf16[2,195,48], bf16[2,195,48], bf16[2,195,48], _, i64[2]=[24,190]) right=0 from_end=true\n",
+      emulated.compiler(), emulated.gpu(), {.recipes = "attention"});
+}
+
 TEST(CudaAttention, GivesTheReferencesResultsForRandomShapes) {
   TEMPER_NEEDS_GPU(gpu);
   TEMPER_NEEDS_NVRTC(compiler);

@@ -53,8 +53,11 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention(ARGUMENTS, const
     copy_rows<VALUE_PITCH, VALUE_SIZE>(to + BLOCK_KEYS * QUERY_PITCH, v, p.v_row, key, p.keys, BLOCK_KEYS,
                                        p.value_size);
   };
-  copy_rows<ROW_PITCH, QUERY_SIZE>(q_at, q, p.q_row, at.first_row, p.queries, ROWS, p.query_size);
-  if (at.blocks > 0) copy_block(0);
+  // A tile that sees no key copies nothing: its warps meet nowhere before the results take the place of the queries.
+  if (at.blocks > 0) {
+    copy_rows<ROW_PITCH, QUERY_SIZE>(q_at, q, p.q_row, at.first_row, p.queries, ROWS, p.query_size);
+    copy_block(0);
+  }
   close_group();
 
   const u32 q_row_at = q_at + (row_warp * 16 + lane % 16) * ROW_PITCH + lane / 16 * 16;

@@ -92,6 +92,7 @@ class Run final : public Machine {
     threads_ = options.block.x * options.block.y * options.block.z;
     when_ = When(options.seed % 3);
     one_sleeps_ = options.seed / 3 % 2;
+    wakes_early_ = options.seed / 6 % 2;
   }
   std::string all() {
     const Three& g = options_.grid;
@@ -246,11 +247,15 @@ class Run final : public Machine {
     std::vector<size_t> order(lanes_.size());
     for (size_t i = 0; i < order.size(); ++i) order[i] = i;
     size_t left = lanes_.size();
-    // A warp that does nothing until nobody else can go on: others may be ahead of it as far as they can ever get.
+    // A warp that does nothing until nobody else can go on: others may be ahead of it as far as they can ever get. With
+    // every other seed it wakes in the middle of what they do, and another one sleeps.
     const size_t warps = (lanes_.size() + 31) / 32;
     size_t sleeping = one_sleeps_ ? random_() % warps : warps;
+    auto wakes_after = [&] { return wakes_early_ ? 1 + random_() % 8 : size_t(-1); };
+    size_t wakes_at = wakes_after();
     for (unsigned pass = 0; left > 0 && problem_.empty(); ++pass) {
       if (pass % 4 == 0) std::shuffle(order.begin(), order.end(), random_);
+      if (one_sleeps_ && pass >= wakes_at) sleeping = random_() % warps, wakes_at = pass + wakes_after();
       bool moved = false;
       for (size_t i : order) {
         Lane& lane = lanes_[i];
@@ -443,7 +448,7 @@ class Run final : public Machine {
   const Three cluster_;
   Bound& bound_;
   std::minstd_rand random_;
-  bool one_sleeps_;
+  bool one_sleeps_, wakes_early_;
   When when_;
   unsigned threads_ = 0;
   std::vector<BlockState> blocks_;
