@@ -71,11 +71,12 @@ DEVICE void prefetch_head(const Parameters& p, const Half* k, const Half* v, con
 }
 
 #if APPENDS
-// A head's rows of a cache, by the blocks of the cluster: the new one alone where `to` is the cache itself.
+// A head's rows of a cache, by the blocks of the cluster: the new one alone where `to` is the cache itself. The last
+// block begins, for the first one has more to do.
 DEVICE void append_rows(Half* to, const Half* cache, const Half* fresh, i64 pitch, i64 at, i32 positions) {
   const bool in_place = to == cache;
   const i32 rows = in_place ? 1 : positions, pieces = rows * LANES;
-  for (i32 i = i32(blockIdx.y * WARPS * 32 + threadIdx.x); i < pieces; i += SPLITS * WARPS * 32) {
+  for (i32 i = i32((SPLITS - 1 - blockIdx.y) * WARPS * 32 + threadIdx.x); i < pieces; i += SPLITS * WARPS * 32) {
     const i64 row = in_place ? at : i64(i / LANES);
     const i32 piece = i % LANES * 8;
     store_vector(to + row * pitch + piece, load_vector<8>(row == at ? fresh + piece : cache + row * pitch + piece));
@@ -86,13 +87,17 @@ DEVICE void append_rows(Half* to, const Half* cache, const Half* fresh, i64 pitc
 extern "C" __global__ void CLUSTER __launch_bounds__(WARPS * 32) attention_one(ARGUMENTS, const AllParameters all) {
   const Parameters& p = all.attention;
   let_next_kernel_start();
-  Part* const parts = reinterpret_cast<Part*>(dynamic_shared());  // of the warps, then of the block
+  Part* const parts =
+      reinterpret_cast<Part*>(dynamic_shared());  // of the warps; of the first block, then of all blocks
   const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32, group = lane / LANES, of_key = lane % LANES * 8;
   const u32 batch = divide(blockIdx.x, p.heads), head = blockIdx.x - batch * p.heads.divisor;
   const u32 kv_head = head / p.sharing;
   k += i64(batch) * p.k_batch + i64(kv_head) * SIZE;
   v += i64(batch) * p.v_batch + i64(kv_head) * SIZE;
   if (kv_head * p.sharing == head) prefetch_head(p, k, v, lengths + batch);
+#if SPLITS > 1
+  meet_cluster();  // the first block is there: others write to its memory
+#endif
   wait_for_inputs();
   // All that is read of this token is on its way before the first of it is waited for.
 #if APPENDS
@@ -166,15 +171,6 @@ extern "C" __global__ void CLUSTER __launch_bounds__(WARPS * 32) attention_one(A
       for (int j = 0; j < 8; ++j) y_sums[j] = fmaf(weight, hold(values[u].at[j]), y_sums[j]);
     }
   }
-#if APPENDS
-  // Behind the keys, which do not wait for it: the new row was read where it was made.
-  if (kv_head * p.sharing == head) {
-    const i64 from = i64(batch) * p.k_batch + i64(kv_head) * SIZE,
-              from_v = i64(batch) * p.v_batch + i64(kv_head) * SIZE;
-    append_rows(to_k + from, k, new_k, p.k_row, at, p.keys);
-    append_rows(to_v + from_v, v, new_v, p.v_row, at, p.keys);
-  }
-#endif
   // The groups of a warp first, which hold the same elements in lanes that are LANES apart.
 #pragma unroll
   for (int far = LANES; far < 32; far *= 2) {
@@ -197,23 +193,31 @@ extern "C" __global__ void CLUSTER __launch_bounds__(WARPS * 32) attention_one(A
   auto store = [&](u32 element, const Joined& all) {
     y[element] = store_as<Half>(is_nothing(p, all.sum) ? 0.0f : all.y / all.sum);
   };
-  Part& whole = parts[PARTS];
+#if SPLITS > 1
+  Part& whole = in_block(parts, 0)[PARTS + blockIdx.y];  // there the blocks' parts are joined
+#endif
   for (u32 element = threadIdx.x; element < u32(SIZE); element += WARPS * 32) {
     const Joined joined = join<PARTS>(p.unit, element, [&](int i) -> const Part& { return parts[i]; });
-    if constexpr (SPLITS == 1) {
-      store(element, joined);
-    } else {
-      whole.y[element] = joined.y;
-      if (element == 0) whole.most = joined.most, whole.sum = joined.sum;
-    }
+#if SPLITS > 1
+    whole.y[element] = joined.y;
+    if (element == 0) whole.most = joined.most, whole.sum = joined.sum;
+#else
+    store(element, joined);
+#endif
   }
 #if SPLITS > 1
   meet_cluster();
   if (blockIdx.y == 0)
     for (u32 element = threadIdx.x; element < u32(SIZE); element += WARPS * 32)
-      store(element, join<SPLITS>(p.unit, element, [&](int i) -> const Part& {
-              return reinterpret_cast<const Part*>(in_block(reinterpret_cast<u8*>(parts), u32(i)))[PARTS];
-            }));
-  meet_cluster();  // the first block may still read here
+      store(element, join<SPLITS>(p.unit, element, [&](int i) -> const Part& { return parts[PARTS + i]; }));
+#endif
+#if APPENDS
+  // Behind all else, which does not wait for it: the new row was read where it was made.
+  if (kv_head * p.sharing == head) {
+    const i64 from = i64(batch) * p.k_batch + i64(kv_head) * SIZE,
+              from_v = i64(batch) * p.v_batch + i64(kv_head) * SIZE;
+    append_rows(to_k + from, k, new_k, p.k_row, at, p.keys);
+    append_rows(to_v + from_v, v, new_v, p.v_row, at, p.keys);
+  }
 #endif
 }
