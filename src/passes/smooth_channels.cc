@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/threads.h"
+#include "graph/finite.h"
 #include "graph/ops/matmul.h"
 #include "graph/ops/pointwise.h"
 #include "graph/ops/reshape.h"
@@ -24,7 +25,8 @@ constexpr double kWorth = 0.5;
 struct Columns {
   NodeId node;
   int64_t channels = 0, columns = 0;
-  std::vector<float> values;  // [channels, columns]
+  const float* values = nullptr;  // [channels, columns]: the weights themselves, or `turned`
+  std::vector<float> turned;
 };
 
 class Smoother {
@@ -70,12 +72,16 @@ class Smoother {
     if (!weights || weights->rank() != 2 || weights->dtype() != DType::f32) return std::nullopt;
     const int64_t rows = weights->dims()[0], columns = weights->dims()[1];
     const float* from = weights->data<float>();
-    if (!std::all_of(from, from + weights->count(), [](float w) { return std::isfinite(w); })) return std::nullopt;
-    Columns all{id, rows, columns, std::vector<float>(from, from + weights->count())};
+    if (!all_finite(*weights)) return std::nullopt;
+    Columns all{id, rows, columns, from, {}};
     if (product->transpose_b) {
       std::swap(all.channels, all.columns);
-      for (int64_t n = 0; n < rows; ++n)
-        for (int64_t c = 0; c < columns; ++c) all.values[size_t(c * rows + n)] = from[n * columns + c];
+      all.turned.resize(size_t(weights->count()));
+      parallel_for(columns, 16, [&](int64_t begin, int64_t end) {
+        for (int64_t n = 0; n < rows; ++n)
+          for (int64_t c = begin; c < end; ++c) all.turned[size_t(c * rows + n)] = from[n * columns + c];
+      });
+      all.values = all.turned.data();
     }
     return all;
   }
@@ -86,7 +92,8 @@ class Smoother {
     if (type.dtype != DType::f32 || type.rank() < 2 || type.shape.back() != Dim(channels) || channels < 2 ||
         graph_.is_output(x) || !may_divide(x))
       return;
-    std::vector<Columns> products, counting;
+    std::vector<Columns> products;
+    std::vector<const Columns*> counting;
     std::vector<NodeId> users = graph_.value(x).users;
     std::ranges::sort(users);
     users.erase(std::unique(users.begin(), users.end()), users.end());
@@ -99,9 +106,10 @@ class Smoother {
       for (size_t i = columns ? 1 : 0; i < node.inputs.size(); ++i)
         if (node.inputs[i] == x && !may_scale(node, i, program, channels)) return;
       if (!columns) continue;
-      if (!kept_.contains(node.name)) counting.push_back(*columns);
       products.push_back(std::move(*columns));
     }
+    for (const Columns& product : products)
+      if (!kept_.contains(graph_.node(product.node).name)) counting.push_back(&product);
     double strength = 0;
     const std::vector<float> factors = choose(seen, counting, strength);
     if (!factors.empty()) apply(x, seen, factors, strength, products, users);
@@ -136,12 +144,13 @@ class Smoother {
 
   // Weights are many, and read once: each channel's squares do not depend on the factors, and a column's largest is
   // found for all trials at a time.
-  static void noise(const SeenChannels& seen, const std::vector<Columns>& products, std::vector<Trial>& trials) {
+  static void noise(const SeenChannels& seen, const std::vector<const Columns*>& counting, std::vector<Trial>& trials) {
     // Squares of channels as if all had the same form.
     double squares = 0;
     for (float most : seen.maxima) squares += double(most) * most;
     const double share = squares > 0 ? seen.mean_square * double(seen.maxima.size()) / squares : 0;
-    for (const Columns& product : products) {
+    for (const Columns* counted : counting) {
+      const Columns& product = *counted;
       const auto channels = size_t(product.channels), columns = size_t(product.columns);
       std::vector<double> sums(channels, 0);  // of squares of weights
       parallel_for(product.channels, 16, [&](int64_t begin, int64_t end) {
@@ -152,7 +161,7 @@ class Smoother {
       std::vector<std::vector<float>> most(trials.size(), std::vector<float>(columns, 0));
       parallel_for(product.columns, 128, [&](int64_t begin, int64_t end) {
         for (size_t c = 0; c < channels; ++c) {
-          const float* weights = product.values.data() + c * columns;
+          const float* weights = product.values + c * columns;
           for (size_t t = 0; t < trials.size(); ++t) {
             const float s = trials[t].factors[c];
             float* largest = most[t].data();
@@ -182,16 +191,23 @@ class Smoother {
   }
 
   // None where the value is best left as it is.
-  static std::vector<float> choose(const SeenChannels& seen, const std::vector<Columns>& products, double& strength) {
+  static std::vector<float> choose(const SeenChannels& seen, const std::vector<const Columns*>& counting,
+                                   double& strength) {
     const size_t channels = seen.maxima.size();
-    if (products.empty()) return {};
-    for (const Columns& product : products)
-      if (product.channels != int64_t(channels)) return {};
-    std::vector<double> weights(channels, 0);
-    for (const Columns& product : products)
-      for (size_t c = 0; c < channels; ++c)
-        for (int64_t n = 0; n < product.columns; ++n)
-          weights[c] = std::max(weights[c], std::fabs(double(product.values[c * size_t(product.columns) + size_t(n)])));
+    if (counting.empty()) return {};
+    for (const Columns* product : counting)
+      if (product->channels != int64_t(channels)) return {};
+    std::vector<float> weights(channels, 0);
+    for (const Columns* product : counting)
+      parallel_for(product->channels, 16, [&](int64_t begin, int64_t end) {
+        for (int64_t c = begin; c < end; ++c) {
+          const float* row = product->values + c * product->columns;
+          float most = weights[size_t(c)];
+#pragma omp simd reduction(max : most)
+          for (int64_t n = 0; n < product->columns; ++n) most = most < std::fabs(row[n]) ? std::fabs(row[n]) : most;
+          weights[size_t(c)] = most;
+        }
+      });
     std::vector<Trial> trials(std::size(kStrengths) + 1, {std::vector<float>(channels, 1)});
     trials.back().scale = seen.scale;  // the last one leaves the value as it is
     for (size_t i = 0; i < std::size(kStrengths); ++i) {
@@ -200,7 +216,7 @@ class Smoother {
       double largest = 0;
       for (size_t c = 0; c < channels; ++c)
         if (seen.maxima[c] > 0 && weights[c] > 0) {
-          trial.factors[c] = power_of_two(std::pow(double(seen.maxima[c]), a) / std::pow(weights[c], 1 - a));
+          trial.factors[c] = power_of_two(std::pow(double(seen.maxima[c]), a) / std::pow(double(weights[c]), 1 - a));
           largest = std::max(largest, double(seen.maxima[c]) / trial.factors[c]);
         }
       // What no product looks at must not be the largest.
@@ -209,7 +225,7 @@ class Smoother {
           trial.factors[c] = power_of_two(2 * double(seen.maxima[c]) / largest);
       trial.scale = largest / kLevels;
     }
-    noise(seen, products, trials);
+    noise(seen, counting, trials);
     std::vector<float> best;
     double least = kWorth * trials.back().sum;
     for (size_t i = 0; i < std::size(kStrengths); ++i) {

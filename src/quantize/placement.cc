@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/threads.h"
+#include "graph/finite.h"
 #include "graph/ops/broadcast.h"
 #include "graph/ops/dequantize.h"
 #include "graph/ops/gather.h"
@@ -156,12 +157,11 @@ class Placer {
     }
     if (!weights) return "its weights are not constant";
     if (weights->dtype() != DType::f32) return concat("its weights are ", weights->dtype());
-    for (int64_t i = 0; i < weights->count(); ++i)
-      if (!std::isfinite(weights->data<float>()[i])) {
-        result_.warnings.push_back(concat("the weights '", graph_.value(node.inputs[1]).name,
-                                          "' hold NaN or infinity; '", node.name, "' stays in fp32"));
-        return "its weights hold NaN or infinity";
-      }
+    if (!all_finite(*weights)) {
+      result_.warnings.push_back(concat("the weights '", graph_.value(node.inputs[1]).name, "' hold NaN or infinity; '",
+                                        node.name, "' stays in fp32"));
+      return "its weights hold NaN or infinity";
+    }
     return refusal(node.inputs[0]);
   }
   size_t index_of(const Node& node) const { return size_t(graph_.value(node.outputs[0]).producer.index); }
