@@ -75,6 +75,15 @@ std::vector<std::vector<Dims>> tuned_shapes(const Graph& graph, const std::map<s
   return list;
 }
 
+// Those of all profiles.
+std::vector<std::vector<Dims>> tuned_shapes(const Graph& graph, const EngineInfo& info, const BuildOptions& options) {
+  std::vector<std::vector<Dims>> shapes;
+  for (const auto& profile : info.profiles.empty() ? std::vector{info.shapes} : info.profiles)
+    for (auto& dims : tuned_shapes(graph, profile, options))
+      if (std::find(shapes.begin(), shapes.end(), dims) == shapes.end()) shapes.push_back(std::move(dims));
+  return shapes;
+}
+
 int64_t elements_of(const std::vector<Dims>& inputs) {
   int64_t all = 0;
   for (const Dims& dims : inputs) all += element_count(dims);
@@ -268,9 +277,15 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// Everything but the engine: the plans for all shapes that are tuned ahead, and what is known about them. What is
-// measured is in `cache` then.
-PlanFile plan_shapes(Graph graph, EngineInfo info, const BuildOptions& options, TimingCache& cache) {
+// What the searches of one build share: what was measured, which no other of them measures again, and the time limit.
+struct Searches {
+  TimingCache cache;
+  double first_shape_s = 0;  // that all of them together have taken for the first shape
+};
+
+// Everything but the engine: the plans for all shapes that are tuned ahead, and what is known about them.
+PlanFile plan_shapes(Graph graph, EngineInfo info, const BuildOptions& options, Searches& searches) {
+  TimingCache& cache = searches.cache;
   const auto start = std::chrono::steady_clock::now();
   auto seconds = [&] { return seconds_since(start); };
   auto done = [&](std::string_view what) { log(LogLevel::debug, what); };
@@ -287,10 +302,7 @@ PlanFile plan_shapes(Graph graph, EngineInfo info, const BuildOptions& options, 
   apply_precision(graph, info, options, cache);
   done("the graph is optimised");
 
-  std::vector<std::vector<Dims>> shapes;
-  for (const auto& profile : info.profiles.empty() ? std::vector{info.shapes} : info.profiles)
-    for (auto& dims : tuned_shapes(graph, profile, options))
-      if (std::find(shapes.begin(), shapes.end(), dims) == shapes.end()) shapes.push_back(std::move(dims));
+  const std::vector<std::vector<Dims>> shapes = tuned_shapes(graph, info, options);
   if (!shapes.empty())
     run_passes(graph, options.passes,
                device_pipeline(taken_at_shapes(graph, shapes, backend, device), backend.by_rows));
@@ -390,6 +402,7 @@ PlanFile plan_shapes(Graph graph, EngineInfo info, const BuildOptions& options, 
                                            options.instruments, choose, seconds(), progress});
       warn_of_reference(plan, backend, warned);
     }
+    if (i == 0) searches.first_shape_s += limit.seconds();
     if (plan.not_measured = limit.left_out(); !plan.not_measured.empty())
       file.info.notes.push_back(shape_prefix + limit.text());
     file.plans.push_back(std::make_shared<const Plan>(std::move(plan)));
@@ -405,15 +418,22 @@ PlanFile plan_shapes(Graph graph, EngineInfo info, const BuildOptions& options, 
   return file;
 }
 
-using Planner = PlanFile (*)(Graph, EngineInfo, const BuildOptions&, TimingCache&);
+using Planner = PlanFile (*)(Graph, EngineInfo, const BuildOptions&, Searches&);
 
 // Plans in turns, to be compared: of the first shape alone.
 class Trials {
  public:
   // `share`: of the time limit, for each.
-  Trials(Planner planner, const Graph& graph, const EngineInfo& info, BuildOptions options, TimingCache& cache,
+  Trials(Planner planner, const Graph& graph, const EngineInfo& info, const BuildOptions& options, Searches& searches,
          double share)
-      : planner_(planner), graph_(graph), info_(info), options_(std::move(options)), cache_(cache) {
+      : planner_(planner),
+        graph_(graph),
+        info_(info),
+        asked_(options),
+        options_(options),
+        searches_(searches),
+        share_(share),
+        before_s_(searches.first_shape_s) {
     options_.batch_buckets = options_.segments = false;
     options_.qdq.clear();
     options_.passes.dump_folder.clear();
@@ -424,26 +444,53 @@ class Trials {
     BuildOptions options = options_;
     change(options);
     options.progress = within(options_.progress, what);
-    PlanFile file = planner_(graph_, info_, options, cache_);
+    // Of a plan that lost and is looked at by nobody, the graph and its constants need not stay: a file of `files_`
+    // and its key know each plan.
+    std::erase_if(files_, [](const auto& file) { return file.first.use_count() <= 2; });
+    PlanFile file = planner_(graph_, info_, options, searches_);
     device_ = file.device;
-    return file.plans.empty() ? nullptr : file.plans[0];
+    if (file.plans.empty()) return nullptr;
+    std::shared_ptr<const Plan> plan = file.plans[0];
+    files_.emplace(plan, std::move(file));
+    return plan;
   }
   bool is_faster(const Plan& plan, const Plan& other) const {
     PlanBuffers buffers(plan);
     return temper::is_faster(plan, other, buffers, *device_, *options_.instruments.clock);
+  }
+  // What the limit leaves for the plan that is kept: what the trials did not take, and a share at least.
+  double time_left() const {
+    return std::max(share_, 1 - (searches_.first_shape_s - before_s_) / std::max(asked_.time_limit, 1e-9)) *
+           asked_.time_limit;
+  }
+  // The trial of this plan as the build that was asked for, where it is just that: for its only shape everything was
+  // measured. `note` stands before its own.
+  std::optional<PlanFile> as_asked(const std::shared_ptr<const Plan>& plan, const std::string& note) {
+    const auto found = files_.find(plan);
+    if (found == files_.end() || !plan->not_measured.empty() || !asked_.qdq.empty() ||
+        !asked_.passes.dump_folder.empty() || (asked_.segments && !find_backend(asked_.device).queue))
+      return std::nullopt;
+    PlanFile& file = found->second;
+    if (!file.graph || tuned_shapes(*file.graph, file.info, asked_).size() != file.plans.size()) return std::nullopt;
+    file.timings = searches_.cache.times();
+    file.info.notes.insert(file.info.notes.begin() + int64_t(info_.notes.size()), note);
+    return std::move(file);
   }
 
  private:
   const Planner planner_;
   const Graph& graph_;
   const EngineInfo& info_;
+  const BuildOptions& asked_;
   BuildOptions options_;
-  TimingCache& cache_;
+  Searches& searches_;
+  const double share_, before_s_;
   std::optional<Device> device_;
+  std::map<std::shared_ptr<const Plan>, PlanFile> files_;
 };
 
 // In the precision of the options; of int8 with 16 bits, with each layer in the one that is faster.
-PlanFile plan_precision(Graph graph, EngineInfo info, const BuildOptions& asked, TimingCache& cache) {
+PlanFile plan_precision(Graph graph, EngineInfo info, const BuildOptions& asked, Searches& searches) {
   BuildOptions options = asked;
   const PrecisionParts parts = parts_of(options.precision).value();
   const auto start = std::chrono::steady_clock::now();
@@ -453,7 +500,7 @@ PlanFile plan_precision(Graph graph, EngineInfo info, const BuildOptions& asked,
     EngineInfo optimised;
     graph = optimised_graph(std::move(graph), optimised, options);
     const auto layers = int8_layers(graph, options);
-    Trials trials(plan_shapes, graph, info, options, cache, kShare);
+    Trials trials(plan_shapes, graph, info, asked, searches, kShare);
     LayerMix mix = layers_by_speed(
         layers, *parts.half,
         [&](const std::string& what, const KeptNodes& keep) {
@@ -461,22 +508,26 @@ PlanFile plan_precision(Graph graph, EngineInfo info, const BuildOptions& asked,
                              [&](BuildOptions& one) { one.placement.keep_nodes.insert(keep.begin(), keep.end()); });
         },
         [&](const Plan& plan, const Plan& other) { return trials.is_faster(plan, other); });
+    if (auto file = trials.as_asked(mix.plan, mix.text)) {
+      file->info.build_s = seconds_since(start);
+      return std::move(*file);
+    }
     options.placement.keep_nodes.merge(mix.keep);
-    options.time_limit *= kShare;
+    options.time_limit = trials.time_left();
     if (!mix.text.empty()) info.notes.push_back(std::move(mix.text));
   }
   const double tried = seconds_since(start);
-  PlanFile file = plan_shapes(std::move(graph), std::move(info), options, cache);
+  PlanFile file = plan_shapes(std::move(graph), std::move(info), options, searches);
   file.info.build_s += tried;
   return file;
 }
 
 // In the precision whose plan for the first shape is the fastest, of all that the device has and the ranges allow.
-PlanFile plan_best(Graph graph, EngineInfo info, const BuildOptions& asked, TimingCache& cache) {
+PlanFile plan_best(Graph graph, EngineInfo info, const BuildOptions& asked, Searches& searches) {
   const auto start = std::chrono::steady_clock::now();
   const std::vector<std::string> precisions = precisions_of_device(asked.device);
   const double share = 1.0 / double(precisions.size() + 1);
-  Trials trials(plan_precision, graph, info, asked, cache, share);
+  Trials trials(plan_precision, graph, info, asked, searches, share);
   std::string tried, left_out;
   BuildOptions options = asked;
   const auto with = [&](BuildOptions one, const std::string& precision) {
@@ -502,13 +553,18 @@ PlanFile plan_best(Graph graph, EngineInfo info, const BuildOptions& asked, Timi
     best = plan;
     options.precision = precision;
   }
+  const std::string note = concat("the fastest precision is ", options.precision, ", of ", tried,
+                                  left_out.empty() ? "" : concat("; ", left_out, " not tried without --calibration"),
+                                  "; nobody looked at the answers: --max-drop does");
+  if (auto file = trials.as_asked(best, note)) {
+    file->info.build_s = seconds_since(start);
+    return std::move(*file);
+  }
   const double tried_s = seconds_since(start);
   options = with(asked, options.precision);
-  options.time_limit *= share;
-  info.notes.push_back(concat("the fastest precision is ", options.precision, ", of ", tried,
-                              left_out.empty() ? "" : concat("; ", left_out, " not tried without --calibration"),
-                              "; nobody looked at the answers: --max-drop does"));
-  PlanFile file = plan_precision(std::move(graph), std::move(info), options, cache);
+  options.time_limit = trials.time_left();
+  info.notes.push_back(note);
+  PlanFile file = plan_precision(std::move(graph), std::move(info), options, searches);
   file.info.build_s += tried_s;
   return file;
 }
@@ -518,9 +574,9 @@ PlanFile plan_model(Graph graph, EngineInfo info, const BuildOptions& asked) {
   BuildOptions options = begun(asked);
   if (!options.input_pictures.empty()) graph = take_pictures(graph, info, options);
   if (options.cache) graph = take_caches(graph, info, options);
-  TimingCache cache = options.timings ? options.timings->now() : TimingCache(options.timing_cache);
+  Searches searches{options.timings ? options.timings->now() : TimingCache(options.timing_cache)};
   return (options.precision == kBestPrecision ? plan_best : plan_precision)(std::move(graph), std::move(info), options,
-                                                                            cache);
+                                                                            searches);
 }
 
 }  // namespace

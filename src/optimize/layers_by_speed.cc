@@ -97,15 +97,18 @@ LayerMix layers_by_speed(const Layers& layers, DType half, const MixPlanner& bui
   }
   mix.text = concat("of ", layers.size(), " layers that may be in int8: all so ", time_text(*integers), ", all in ",
                     bits, " ", time_text(*floats));
-  const Plan* best = integers.get();
-  if (is_faster(*floats, *best)) {
-    best = floats.get();
+  mix.plan = integers;
+  if (is_faster(*floats, *mix.plan)) {
+    mix.plan = floats;
     mix.keep = all;
   }
   if (!faster.empty() && faster.size() < all.size()) {
     const auto mixed = build(concat("the faster of int8 and ", bits), faster);
     mix.text += concat(", ", faster.size(), " in ", bits, " because they are faster so ", time_text(*mixed));
-    if (is_faster(*mixed, *best)) mix.keep = faster;
+    if (is_faster(*mixed, *mix.plan)) {
+      mix.plan = mixed;
+      mix.keep = faster;
+    }
   }
   mix.text += concat("; taken: ", mix.keep.size(), " in ", bits, ", ", layers.size() - mix.keep.size(), " in int8");
   return mix;

@@ -17,8 +17,9 @@ using MixPlanner = std::function<std::shared_ptr<const Plan>(const std::string& 
 using MixComparison = std::function<bool(const Plan& plan, const Plan& other)>;
 
 struct LayerMix {
-  KeptNodes keep;    // in 16 bits
-  std::string text;  // for people: what the plans took
+  KeptNodes keep;                    // in 16 bits
+  std::string text;                  // for people: what the plans took
+  std::shared_ptr<const Plan> plan;  // that has them so; null where none was built
 };
 
 // `layers`: those that are in INT8 otherwise, each with the names of the values that it reads quantized. Three plans

@@ -162,6 +162,64 @@ TEST_F(CudaScripted, BestTriesEveryPrecisionOfTheGpuAndInt8WithEachLayerInTheFas
   Session(mix).run({noise({2, 3, 8, 8}, 1)});
 }
 
+// What the searches of a build for int8 with fp16 did: the plans that they timed, and the candidates.
+struct Searched {
+  int in_trials = 0, afterwards = 0;  // whole plans
+  size_t measured = 0;                // candidates
+  size_t known = 0;                   // times in the cache
+  std::shared_ptr<Engine> engine;
+};
+Searched searched(const std::string& batch, std::map<std::string, ShapeRange> shapes, double time_limit = 120) {
+  const Graph graph = small_graph(batch);
+  EngineInfo info;
+  BuildOptions options;
+  options.shapes = std::move(shapes);
+  const Graph optimised = optimised_graph(graph, info, options);
+  auto ranges = std::make_shared<Ranges>();
+  for (int32_t v = 0; v < optimised.value_count(); ++v)
+    if (!optimised.constant({v})) ranges->values[optimised.value({v}).name] = {-1, 1, 1 / 127.0f, "minmax", 0, {}};
+  options.device = "cuda:0";
+  options.precision = "int8+fp16";
+  options.ranges = ranges;
+  options.time_limit = time_limit;
+  options.timings = std::make_shared<SharedTimingCache>();
+  Searched all;
+  options.progress = [&](const ProgressStep& step) {
+    all.measured += step.what.find("measuring candidates") != step.what.npos;
+    if (step.what.find("timing the whole plan") == step.what.npos) return;
+    const bool trial = step.what.starts_with("all in ") || step.what.starts_with("the faster of ");
+    ++(trial ? all.in_trials : all.afterwards);
+  };
+  all.engine = build_engine(graph, {}, options);
+  all.known = options.timings->now().size();
+  return all;
+}
+
+TEST_F(CudaScripted, ThePlanOfASearchThatWonIsNotSearchedAgain) {
+  const Searched one = searched("2", {});
+  EXPECT_GE(one.in_trials, 2);
+  EXPECT_EQ(one.afterwards, 0);
+  const auto& notes = one.engine->info().notes;
+  EXPECT_EQ(std::ranges::count_if(notes, [](const auto& n) { return n.starts_with("of 3 layers that may be "); }), 1);
+  EXPECT_GT(one.engine->info().build_s, 0);
+  Session(one.engine).run({noise({2, 3, 8, 8}, 1)});
+  // Where more shapes are asked for than the first, or not all was measured, it is.
+  const Searched three = searched("n", {{"x", {{1, 3, 8, 8}, {2, 3, 8, 8}, {4, 3, 8, 8}}}});
+  EXPECT_EQ(three.afterwards, 3);
+  EXPECT_EQ(three.engine->plans().size(), 3u);
+  const Searched without_time = searched("2", {}, 0);
+  EXPECT_EQ(without_time.afterwards, 1);
+  EXPECT_FALSE(without_time.engine->plans().at(0)->not_measured.empty());
+}
+
+TEST_F(CudaScripted, ACandidateIsMeasuredByOneSearchOfABuildAlone) {
+  const Searched one = searched("2", {});
+  EXPECT_GT(one.known, 0u);
+  EXPECT_EQ(one.measured, one.known);
+  const Searched three = searched("n", {{"x", {{1, 3, 8, 8}, {2, 3, 8, 8}, {4, 3, 8, 8}}}});
+  EXPECT_EQ(three.measured, three.known);
+}
+
 // Which is faster is decided where it is measured, kept in the timing cache, and not measured again.
 TEST_F(CudaScripted, ConvolutionsRunInChainsWhereThatWasFaster) {
   const std::string text =
