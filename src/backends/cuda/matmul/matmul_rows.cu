@@ -87,6 +87,13 @@ DEVICE void each_chunk(const Row& row, F&& f) {
   }
 }
 
+// Of a row's elements less one of them, so that mean and variance take one exchange between threads: the variance is at
+// least (that one - mean)^2 / DEPTH, of which their difference loses some 2^-24.
+struct Moments {
+  float sum, square;
+  DEVICE_MEMBER void add(const Moments& other) { sum += other.sum, square += other.square; }
+};
+
 // Sums of 16 bits are sums of f32 (see normalize.cu). load_fixed(to, chunk) where registers do not hold it.
 template <class F>
 DEVICE void normalize(const Row& row, const A* from, A* to, const Parameters& p, F&& load_fixed) {
@@ -99,17 +106,16 @@ DEVICE void normalize(const Row& row, const A* from, A* to, const Parameters& p,
       for (int j = 0; j < CHUNK; ++j) f(hold(x.at[j]), i, chunk, j);
     });
   };
-  float mean = 0;
-  if constexpr (CENTER) {
-    float sums[4] = {};
-    each([&](float x, int, u32, int j) { sums[j % 4] += x; });
-    PlainSum<float> sum{(sums[0] + sums[1]) + (sums[2] + sums[3])};
-    mean = sum_across<SHARING, 0>(sum).value() * p.inverse;
-  }
-  float squares[4] = {};
-  each([&](float x, int, u32, int j) { squares[j % 4] = fmaf(x - mean, x - mean, squares[j % 4]); });
-  PlainSum<float> square{(squares[0] + squares[1]) + (squares[2] + squares[3])};
-  const float factor = reciprocal_root_fast(fmaf(sum_across<SHARING, 1>(square).value(), p.inverse, p.epsilon));
+  const float pivot = CENTER ? hold(from[0]) : 0.0f;
+  float sums[4] = {}, squares[4] = {};
+  each([&](float x, int, u32, int j) {
+    if constexpr (CENTER) sums[j % 4] += x - pivot;
+    squares[j % 4] = fmaf(x - pivot, x - pivot, squares[j % 4]);
+  });
+  const Moments all = sum_across<SHARING, 0>(
+      Moments{(sums[0] + sums[1]) + (sums[2] + sums[3]), (squares[0] + squares[1]) + (squares[2] + squares[3])});
+  const float off = all.sum * p.inverse, mean = pivot + off;
+  const float factor = reciprocal_root_fast(fmaf(all.square, p.inverse, p.epsilon - off * off));
   each_chunk(row, [&](int i, u32 chunk) {
     const Vec<A, CHUNK> x = KEPT ? kept[KEPT ? i : 0] : load_vector<CHUNK>(from + chunk * CHUNK);
     Fixed fixed;
