@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "graph/ops/fused_decode.h"
+#include "graph/ops/gather.h"
 
 namespace temper {
 
@@ -49,6 +50,34 @@ bool fuse_normalize(Graph& graph, NodeId id, const FusionTaken& taken) {
   return true;
 }
 
+// Rows of which some are read: they are gathered before they are normalised, each by itself, and the normalisation
+// stands before the product that reads them, as one into which it may go.
+bool gather_first(Graph& graph, NodeId id, const FusionTaken& taken) {
+  const Node gather = graph.node(id);
+  const auto& op = gather.op.get<ops::Gather>();
+  const Node* norm = graph.producer(gather.inputs[0]);
+  if (op.kind != ops::GatherKind::nd || op.batch_dims != 1 || !norm || !norm->op.is<ops::FusedNormalize>() ||
+      !graph.has_single_use(gather.inputs[0]))
+    return false;
+  auto fused = norm->op.get<ops::FusedNormalize>();
+  const Dims x = graph.type(norm->inputs[0]).dims(), indices = graph.type(gather.inputs[1]).dims();
+  if (!fused.prologue.is_identity() || fused.gives_input || fused.normalize.groups != 1 || x.size() != 3 ||
+      indices.back() != 1 || fused.normalize.axes != std::vector<int64_t>{2})
+    return false;
+  std::vector<ValueId> inputs{{}};
+  for (size_t i = 1; i < norm->inputs.size(); ++i) {
+    inputs.push_back(norm->inputs[i]);
+    if (graph.type(inputs.back()).rank() > 1) return false;  // of rows that others have
+  }
+  const std::string name = norm->name;
+  const ValueId rows = norm->inputs[0];
+  inputs[0] = graph.add_single(ops::Gather(op), {rows, gather.inputs[1]}, gather.name);
+  fused.normalize.axes = {graph.type(inputs[0]).rank() - 1};
+  if (!taken(graph, fused, inputs)) return false;
+  graph.rewrite(gather.outputs[0], std::move(fused), std::move(inputs), name);
+  return true;
+}
+
 // The append whose result only `reader` reads, beside outputs of the graph; null where there is none.
 const Node* append_for(const Graph& graph, ValueId cache, NodeId reader) {
   const Node* node = graph.producer(cache);
@@ -83,7 +112,10 @@ bool fuse_appends(Graph& graph, NodeId id, const FusionTaken& taken) {
 
 bool fuse_few_rows(Graph& graph, const FusionTaken& taken) {
   bool changed = false;
-  const int32_t count = graph.node_count();
+  int32_t count = graph.node_count();
+  for (int32_t n = 0; n < count; ++n)
+    if (graph.node({n}).op.is<ops::Gather>()) changed |= gather_first(graph, {n}, taken);
+  count = graph.node_count();
   for (int32_t n = 0; n < count; ++n) {
     const Node& node = graph.node({n});
     if (graph.value(node.outputs[0]).users.empty() && !graph.is_output(node.outputs[0])) continue;  // dead by now

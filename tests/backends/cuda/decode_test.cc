@@ -149,11 +149,11 @@ TEST_F(Decode, ATokenOfGpt2TakesFiveStepsALayer) {
   int all = 0;
   for (const Segment& segment : engine->plans().at(0)->segments)
     for (const PlanStep& step : segment.steps) ++steps[step.tactic], ++all;
-  EXPECT_EQ(all, 2 * 5 + 11);
+  EXPECT_EQ(all, 2 * 5 + 10);
   EXPECT_EQ(steps["cuda.matmul.rows"], 2 * 4 + 1);
   EXPECT_EQ(steps["cuda.attention.one"], 2);
   EXPECT_EQ(steps["cuda.append"], 0);
-  EXPECT_EQ(steps["cuda.normalize"], 2);  // that of the sum of embeddings, and that of all rows of a piece
+  EXPECT_EQ(steps["cuda.normalize"], 1);  // that of the sum of embeddings
   TokenReader halves(engine), floats(gpt2("cpu", "fp32"));
   for (int64_t at = 0; at < 6; ++at) {
     for (TokenReader* reader : {&halves, &floats}) reader->read({{at * 17 % 60}});
