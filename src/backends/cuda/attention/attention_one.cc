@@ -18,7 +18,7 @@ struct Shares {
   int warps, unroll, splits;
   std::string text() const { return concat(warps, 'x', unroll, splits > 1 ? concat('/', splits) : ""); }
 };
-constexpr Shares kShares[] = {{8, 8, 4}, {8, 8, 8}, {8, 8, 2}, {4, 8, 8}, {8, 4, 4}, {8, 8, 1}, {16, 4, 1}};
+constexpr Shares kShares[] = {{8, 4, 8}, {8, 8, 4}, {8, 8, 8}, {8, 8, 2}, {8, 4, 4}, {8, 8, 1}, {16, 4, 1}};
 
 // Of appending_attention.
 enum AppendInput : size_t { kCacheK = 1, kNewK, kCacheV, kNewV, kHeld };
@@ -57,14 +57,27 @@ Support supports(const Problem& problem) {
 
 std::vector<Config> configs(const Problem& problem, const GpuProperties& gpu) {
   const ops::AttentionSizes s = attention_sizes(attention_of(problem));
-  std::vector<Config> out;
+  const auto at_once = [&](const Shares& shares) { return int64_t(shares.warps) * shares.unroll * (256 / s.key_size); };
+  std::vector<Shares> all;
   for (const Shares& shares : kShares) {
-    const int64_t at_once = int64_t(shares.warps) * shares.unroll * (256 / s.key_size);
     // Blocks that would have no keys; or the GPU is busy without sharing them.
     const bool in_vain =
-        shares.splits > 1 && (at_once * (shares.splits - 1) >= s.keys || s.batch * s.heads >= 4 * gpu.sms);
-    if (!in_vain) out.push_back(plain_config(problem, shares.text()));
+        shares.splits > 1 && (at_once(shares) * (shares.splits - 1) >= s.keys || s.batch * s.heads >= 4 * gpu.sms);
+    if (!in_vain) all.push_back(shares);
   }
+  if (appends(problem) && s.batch * s.heads < gpu.sms) {
+    // Timed by itself, a kernel that appends copies its caches, which lie where they are in a plan that generates.
+    // There a token waits for the keys that a group of lanes reads one behind the other: those with the fewest are
+    // offered.
+    const auto in_a_row = [&](const Shares& shares) {
+      return ceil_div<int64_t>(s.keys, at_once(shares) * shares.splits) * shares.unroll;
+    };
+    const int64_t least = in_a_row(*std::ranges::min_element(all, {}, in_a_row));
+    std::erase_if(all, [&](const Shares& shares) { return in_a_row(shares) > least; });
+  }
+  std::vector<Config> out;
+  out.reserve(all.size());
+  for (const Shares& shares : all) out.push_back(plain_config(problem, shares.text()));
   return out;
 }
 
@@ -123,6 +136,6 @@ bool takes_parts(const Problem& problem, const Config& config) {
 }  // namespace
 
 extern const Recipe attention_one_recipe;
-const Recipe attention_one_recipe{"cuda.attention.one", 6, supports, configs, work, "sm_90a", takes_parts};
+const Recipe attention_one_recipe{"cuda.attention.one", 7, supports, configs, work, "sm_90a", takes_parts};
 
 }  // namespace temper::cuda
