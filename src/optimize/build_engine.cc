@@ -13,6 +13,7 @@
 #include "backends/backend.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/time_spent.h"
 #include "data/carried.h"
 #include "graph/ops/blocked_matmul.h"
 #include "measure/environment.h"
@@ -280,6 +281,7 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 // What the searches of one build share: what was measured, which no other of them measures again, and the time limit.
 struct Searches {
   TimingCache cache;
+  TimeSpent& spent;
   double first_shape_s = 0;  // that all of them together have taken for the first shape
 };
 
@@ -290,7 +292,11 @@ PlanFile plan_shapes(Graph graph, EngineInfo info, const BuildOptions& options, 
   auto seconds = [&] { return seconds_since(start); };
   auto done = [&](std::string_view what) { log(LogLevel::debug, what); };
   const Backend& backend = find_backend(options.device);
+  std::optional<TimeSpent::In> part;
+  part.emplace(&searches.spent, "opening the device");
   const Device device = open_device(options.device, options.device_settings);
+  part.reset();
+  part.emplace(&searches.spent, "passes");
   done("the device is open");
   // A GPU's plan is one chain of launches.
   const int threads = backend.queue ? 1 : options.threads > 0 ? options.threads : usable_cores(read_environment(0));
@@ -312,6 +318,7 @@ PlanFile plan_shapes(Graph graph, EngineInfo info, const BuildOptions& options, 
   PlanFile file = unplanned(std::move(info), graph, threads, device);
   TimingHelper helper(options.timing_helper, options.device, options.device_settings);
   Tuner tuner(device, cache, options.instruments, &helper);
+  tuner.time_spent = &searches.spent;
   for (const std::string& problem : options.doubted) tuner.doubt(problem);
   SearchLimit limit(options.time_limit, *options.instruments.clock);
   TunerTimes times(tuner, options, limit, device, backend.queue);
@@ -347,6 +354,8 @@ PlanFile plan_shapes(Graph graph, EngineInfo info, const BuildOptions& options, 
   if (in_context && backend.fuses)
     for (size_t i = 0; i < concretes.size(); ++i)
       if (is_one_partition(concretes[i])) chains[i] = find_chains(concretes[i], passes_of(i), backend, device, cache);
+  part.reset();
+  part.emplace(&searches.spent, "whole plans");  // but for what the tuner counts
   std::optional<CompileBeside> compiling;
   if (in_context) {
     std::vector<std::pair<Graph, size_t>> timed;  // in this order
@@ -412,6 +421,8 @@ PlanFile plan_shapes(Graph graph, EngineInfo info, const BuildOptions& options, 
   tuner.finish();
   if (options.measure && !backend.queue) warn_of_load(tuner, file.plans);
   file.timings = cache.times();
+  part.reset();
+  part.emplace(&searches.spent, "saving times");
   if (options.timings) options.timings->add_all(cache);
   else cache.save();
   file.info.build_s = seconds();
@@ -455,6 +466,7 @@ class Trials {
     return plan;
   }
   bool is_faster(const Plan& plan, const Plan& other) const {
+    const TimeSpent::In in(&searches_.spent, "whole plans");
     PlanBuffers buffers(plan);
     return temper::is_faster(plan, other, buffers, *device_, *options_.instruments.clock);
   }
@@ -498,8 +510,11 @@ PlanFile plan_precision(Graph graph, EngineInfo info, const BuildOptions& asked,
     constexpr double kShare = 0.25;  // of the time limit: up to three plans are looked at, and one is built
     // The portable passes run once: on what they made they change nothing. What they note, each plan notes again.
     EngineInfo optimised;
+    std::optional<TimeSpent::In> part;
+    part.emplace(&searches.spent, "passes");
     graph = optimised_graph(std::move(graph), optimised, options);
     const auto layers = int8_layers(graph, options);
+    part.reset();
     Trials trials(plan_shapes, graph, info, asked, searches, kShare);
     LayerMix mix = layers_by_speed(
         layers, *parts.half,
@@ -569,14 +584,16 @@ PlanFile plan_best(Graph graph, EngineInfo info, const BuildOptions& asked, Sear
   return file;
 }
 
-PlanFile plan_model(Graph graph, EngineInfo info, const BuildOptions& asked) {
+PlanFile plan_model(Graph graph, EngineInfo info, const BuildOptions& asked, TimeSpent& spent) {
   check_precision(asked);
   BuildOptions options = begun(asked);
   if (!options.input_pictures.empty()) graph = take_pictures(graph, info, options);
   if (options.cache) graph = take_caches(graph, info, options);
-  Searches searches{options.timings ? options.timings->now() : TimingCache(options.timing_cache)};
-  return (options.precision == kBestPrecision ? plan_best : plan_precision)(std::move(graph), std::move(info), options,
-                                                                            searches);
+  Searches searches{options.timings ? options.timings->now() : TimingCache(options.timing_cache), spent};
+  PlanFile file = (options.precision == kBestPrecision ? plan_best : plan_precision)(std::move(graph), std::move(info),
+                                                                                     options, searches);
+  log(LogLevel::debug, "where the time of this build went: ", spent.text());
+  return file;
 }
 
 }  // namespace
@@ -593,19 +610,25 @@ std::shared_ptr<Engine> build_engine(const std::string& onnx_path, const BuildOp
   std::string tactics;  // any of which may be chosen
   for (const Tactic* tactic : find_backend(options.device).tactics()) tactics += concat('"', tactic->name, '"');
   preload(options.device, tactics, options.device_settings);
+  TimeSpent spent;
+  std::optional<TimeSpent::In> reading;
+  reading.emplace(&spent, "reading the model");
   ImportedModel model = ModelSource{onnx_path, "", {}}.import(options.limits, options.shapes);
   std::vector<std::string> files = model.files;
   if (!options.calibration.empty()) files.push_back(options.calibration);
   check_outputs(files, {{options.qdq, FileKind::our_onnx, options.force}, {options.timing_cache, FileKind::timings}});
   log(LogLevel::debug, onnx_path, " is read");
   EngineInfo info = engine_info_of(model, onnx_path);
+  reading.reset();
   PlanFile file = with_context([&] { return onnx_path; },
-                               [&] { return plan_model(std::move(model.graph), std::move(info), options); });
+                               [&] { return plan_model(std::move(model.graph), std::move(info), options, spent); });
   return std::make_shared<Engine>(std::move(file), options.device_settings, files);
 }
 
 std::shared_ptr<Engine> build_engine(Graph graph, EngineInfo info, const BuildOptions& options) {
-  return std::make_shared<Engine>(plan_model(std::move(graph), std::move(info), options), options.device_settings);
+  TimeSpent spent;
+  return std::make_shared<Engine>(plan_model(std::move(graph), std::move(info), options, spent),
+                                  options.device_settings);
 }
 
 Graph optimised_graph(Graph graph, EngineInfo& info, const BuildOptions& asked) {

@@ -314,6 +314,7 @@ CandidateTime Tuner::measure_foreign(const std::string& key, const Problem& prob
                                      const Config& config, int64_t workspace_limit, const QuickOptions& options) {
   using Kind = TimingHelper::Answer::Kind;
   if (helper_) {
+    const TimeSpent::In in(time_spent, "timing candidates");
     const TimingHelper::Answer answer = helper_->time(
         timing_key(exact_group(device_.fingerprint, problem, 1), tactic, config), options.best_ms, workspace_limit);
     if (answer.kind == Kind::timed) return CandidateTime::of(answer.ms);
@@ -347,6 +348,7 @@ CandidateTime Tuner::measure(const Problem& problem, const Tactic& tactic, const
 
 // The buffers are those of the candidate before: nobody looks at what is in them.
 Tuner::Ready Tuner::prepare(const Problem& problem, const Tactic& tactic, const Config& config, int chains) {
+  const TimeSpent::In in(time_spent, "compiling");  // or waiting until another thread has; and packing weights
   Ready ready;
   if (tactic.build) ready.packed = tactic.build(problem, config, device_);
   ready.cold_constants = problem.cold_constants;
@@ -357,6 +359,7 @@ Tuner::Ready Tuner::prepare(const Problem& problem, const Tactic& tactic, const 
 }
 
 double Tuner::look(Ready& ready, const QuickOptions& options) {
+  const TimeSpent::In in(time_spent, "timing candidates");
   auto& instances = ready.instances;
   if (queue_) {
     const double ms = time_on_device(instances[0], options);

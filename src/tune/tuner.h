@@ -7,6 +7,7 @@
 #include <set>
 
 #include "backends/backend.h"
+#include "base/time_spent.h"
 #include "measure/instruments.h"
 #include "measure/timer.h"
 #include "plan/options.h"
@@ -59,6 +60,7 @@ class Tuner {
   double most_load() const { return most_load_; }
   std::optional<double> last_load() const { return last_load_; }     // about the last second of measuring
   std::function<void(int timed, const std::string& what)> progress;  // called before each measurement
+  TimeSpent* time_spent = nullptr;                                   // gets what compiling and timing take
 
  private:
   const Device& device_;

@@ -75,7 +75,7 @@ std::vector<Config> recipe_configs(const Recipe& recipe, const Problem& problem,
 void compile_recipe(const Recipe& recipe, const Problem& problem, const Config& config, const Device& device) {
   const Problem bare = without_constants(problem);
   for (const Job& job : recipe.work(bare, config, properties_of(device)).jobs)
-    device.gpu->compiler().compile(job.source, device.architecture);
+    device.gpu->compiler().compile_ahead(job.source, device.architecture);
 }
 
 Packed build_recipe(const Recipe& recipe, const Problem& problem, const Config& config, const Device& device) {

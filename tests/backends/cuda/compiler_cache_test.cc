@@ -4,7 +4,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
+#include <thread>
 
 #include "../../data/helpers.h"
 #include "../../paths.h"
@@ -54,6 +56,28 @@ TEST_F(KernelCache, IsMadeForTheUserAlone) {
     EXPECT_EQ(info.st_mode & 0777, 0700u) << name;
   }
   EXPECT_EQ(said(), std::vector<std::string>());
+}
+
+TEST_F(KernelCache, AheadATextIsCompiledOnceAndNobodyWaitsForIt) {
+  const cuda::Compiler compiler({{paths::emulator_folder()}, false}, "");
+  const auto source = [](int i) {
+    return cuda::KernelSource{concat("extern \"C\" __global__ void nothing(float* x) { x[0] = ", i, "; }\n"), {}};
+  };
+  std::atomic<int> compiled = 0;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&] {
+      for (int i = 0; i < 2; ++i) compiled += compiler.compile_ahead(source(i), "sm_80");
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(compiled, 2);
+  EXPECT_TRUE(compiler.compile(source(1), "sm_80").from_cache);
+  EXPECT_FALSE(compiler.compile(source(2), "sm_80").from_cache);
+  EXPECT_FALSE(compiler.compile_ahead(source(2), "sm_80"));
+  // What fails is tried again, and fails where it is needed.
+  const cuda::KernelSource wrong{"this is no kernel\n", {}};
+  for (int i = 0; i < 2; ++i) EXPECT_THROW(compiler.compile_ahead(wrong, "sm_80"), Error);
+  EXPECT_THROW(compiler.compile(wrong, "sm_80"), Error);
 }
 
 TEST_F(KernelCache, WhereItCannotBeMadeKernelsAreCompiledAllTheSame) {

@@ -181,7 +181,7 @@ void compile_behind_sums(const Problem& problem, const Config&, const Device& de
   Problem bare = problem;
   for (Port& port : bare.inputs) port.constant = nullptr;
   for (const cuda::Job& job : cuda::work_behind_sums(bare, cuda::cublaslt_integers(bare)).jobs)
-    device.gpu->compiler().compile(job.source, device.architecture);
+    device.gpu->compiler().compile_ahead(job.source, device.architecture);
 }
 
 // The code: the kernel behind the sums, and then the note.

@@ -213,10 +213,15 @@ Cubin Compiler::run(const KernelSource& source, const std::string& architecture,
   return cubin;
 }
 
-Cubin Compiler::compile(const KernelSource& source, const std::string& architecture) const {
+static std::string key_of(const KernelSource& source, const std::string& architecture) {
   std::string key = architecture + '\n';
   for (const std::string& option : source.options) key += option + '\n';
   key += source.text;
+  return key;
+}
+
+Cubin Compiler::compile(const KernelSource& source, const std::string& architecture) const {
+  const std::string key = key_of(source, architecture);
   std::promise<Cubin> promise;
   std::shared_future<Cubin> known;
   {
@@ -224,11 +229,25 @@ Cubin Compiler::compile(const KernelSource& source, const std::string& architect
     if (auto it = known_.find(key); it != known_.end()) known = it->second;
     else known_.emplace(key, promise.get_future().share());
   }
-  if (known.valid()) {
-    Cubin cubin = known.get();  // waits where another thread compiles it
-    cubin.from_cache = true;
-    return cubin;
+  if (!known.valid()) return make(promise, key, source, architecture);
+  Cubin cubin = known.get();  // waits where another thread compiles it
+  cubin.from_cache = true;
+  return cubin;
+}
+
+bool Compiler::compile_ahead(const KernelSource& source, const std::string& architecture) const {
+  const std::string key = key_of(source, architecture);
+  std::promise<Cubin> promise;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!known_.try_emplace(key, promise.get_future().share()).second) return false;
   }
+  make(promise, key, source, architecture);
+  return true;
+}
+
+Cubin Compiler::make(std::promise<Cubin>& promise, const std::string& key, const KernelSource& source,
+                     const std::string& architecture) const {
   try {
     Cubin cubin = find_or_run(source, architecture);
     promise.set_value(cubin);

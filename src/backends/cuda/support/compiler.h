@@ -50,6 +50,9 @@ class Compiler {
   // architecture that this NVRTC does not know, and Error{machine} with the compiler's log where the text does not
   // compile.
   Cubin compile(const KernelSource& source, const std::string& architecture) const;
+  // For who does not need the kernel yet: false, at once, where it is known or another thread compiles it now. So
+  // threads that compile ahead are never idle while there is a text that nobody has begun.
+  bool compile_ahead(const KernelSource& source, const std::string& architecture) const;
   int major() const { return major_; }
   int minor() const { return minor_; }
   const std::string& path() const;
@@ -57,6 +60,8 @@ class Compiler {
   bool knows(const std::string& architecture) const;
 
  private:
+  Cubin make(std::promise<Cubin>& promise, const std::string& key, const KernelSource& source,
+             const std::string& architecture) const;
   std::string cache_path(const KernelSource& source, const std::string& architecture) const;
   Cubin find_or_run(const KernelSource& source, const std::string& architecture) const;
   Cubin run(const KernelSource& source, const std::string& architecture, std::string& log) const;
