@@ -95,15 +95,6 @@ class Settler {
     plan_ = std::move(other);
     times_ = std::move(times);
   }
-  static bool same_kernels(const Plan& a, const Plan& b) {
-    auto kernels = [](const Plan& plan) {
-      std::vector<std::pair<std::string, Config>> list;
-      for (const Segment& segment : plan.segments)
-        for (const PlanStep& step : segment.steps) list.emplace_back(step.tactic, step.config);
-      return list;
-    };
-    return kernels(a) == kernels(b);
-  }
 
   void choose_in_context() {
     StepThreads as_now;

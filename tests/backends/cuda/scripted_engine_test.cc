@@ -11,8 +11,10 @@
 
 #include "../../plan/helpers.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "bench/bench_engine.h"
 #include "optimize/build_engine.h"
+#include "optimize/in_context.h"
 #include "plan/describe.h"
 #include "scripted_gpu.h"
 #include "temper/temper_c.h"
@@ -218,6 +220,37 @@ TEST_F(CudaScripted, ACandidateIsMeasuredByOneSearchOfABuildAlone) {
   EXPECT_EQ(one.measured, one.known);
   const Searched three = searched("n", {{"x", {{1, 3, 8, 8}, {2, 3, 8, 8}, {4, 3, 8, 8}}}});
   EXPECT_EQ(three.measured, three.known);
+}
+
+TEST_F(CudaScripted, PlansAreTimedInTurnsOnlyWhereTheirWholeTimesAreNear) {
+  const auto engine = build(small_graph("2"));
+  Plan a = *engine->plans().at(0), b = a;
+  PlanBuffers buffers(a);
+  const Device device = open_device("cuda:0");
+  const auto launches = [&](double a_ms, double b_ms, std::optional<bool> faster) {
+    a.whole.ms = a_ms, b.whole.ms = b_ms;
+    const size_t before = gpus.launches.size();
+    const bool is = is_faster(a, b, buffers, device);
+    if (faster) { EXPECT_EQ(is, *faster); }
+    return gpus.launches.size() - before;
+  };
+  EXPECT_EQ(launches(1, 1.3, true), 0u);
+  EXPECT_EQ(launches(1.3, 1, false), 0u);
+  EXPECT_GT(launches(1, 1.1, std::nullopt), 0u);
+  EXPECT_GT(launches(1, -1, std::nullopt), 0u);
+}
+
+TEST_F(CudaScripted, APlanIsNotTimedInTurnsWithOneOfTheSameKernels) {
+  static int compared;
+  compared = 0;
+  set_log_callback(
+      [](LogLevel, std::string_view message) { compared += message.find(" beside one of ") != message.npos; });
+  const Graph graph =
+      parse_graph("graph \"g\"\ninput %x: f32[2,8]\n%y: f32[2,8] = softmax(%x) axis=1\noutput \"y\" = %y\n");
+  const auto engine = build(graph, "cuda:0", true);
+  set_log_callback(nullptr);
+  EXPECT_GT(engine->plans().at(0)->whole.ms, 0);
+  EXPECT_EQ(compared, 0);
 }
 
 // Which is faster is decided where it is measured, kept in the timing cache, and not measured again.
