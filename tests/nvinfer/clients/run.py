@@ -193,9 +193,10 @@ def named_tensors(row):
     """DaisukeIshibe/TensorRT: tensorrt_inference_csv, _compatible and _final.cpp, compiled as its README does; with ASan, too"""
     programs = [row.program(f"tensorrt_inference_{name}.cpp", "enqueueV3", f"named_{name}.cc") for name in ("csv", "compatible", "final")]
     answers = cifar(row)
-    for flags in ([], ["-fsanitize=address", "-g"]):
+    # Without the option ASan holds addresses that the driver asks for, and no engine can be loaded.
+    for flags, options in (([], {}), (["-fsanitize=address", "-g"], {"ASAN_OPTIONS": "protect_shadow_gap=0"})):
         for program, count, classes in zip(programs, (70, 10, 10), (answers, answers[:10], None)):
-            code, out, err = row.run(compiled(row, program, "c++17", *flags))
+            code, out, err = row.run(compiled(row, program, "c++17", *flags), environment=options)
             expect(code == 0 and f"Successful inferences: {count}/{count}" in out, f"{program.name}: exit code {code}: {out[-300:]}{err[-3000:]}")
             said = re.findall(r"Predicted:? (\w+) \(confidence", out)
             expect(classes is None or said == [CLASSES[c] for c in classes], f"{program.name}: other classes than ONNX Runtime's: {said}")
@@ -234,7 +235,7 @@ def main():
     parser.add_argument("temper", type=lambda path: str(pathlib.Path(path).resolve()))
     parser.add_argument("folder", type=pathlib.Path, nargs="?")
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--rows", type=lambda text: text.split(","), help="these alone; 10 needs 9, 2 and 4 need 1")
+    parser.add_argument("--rows", type=lambda text: text.split(","), help="these alone; 2 needs 1, 4 needs 3, 10 needs 9")
     options = parser.parse_args()
     failed = 0
     with tempfile.TemporaryDirectory() as work:

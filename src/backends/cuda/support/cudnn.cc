@@ -398,9 +398,9 @@ std::vector<CudnnChoice> Cudnn::choices(const CudnnGraph& graph, const CudnnRule
       if (behaviour & kCudnnCompiles) compiled.push_back(choice);
       else attempt(choice);
     }
+  // An engine that refuses after all has been compiled for as long: tries count.
   if (out.empty())
-    for (const CudnnChoice& choice : compiled)
-      if (out.size() < rules.most_compiled) attempt(choice);
+    for (size_t i = 0; i < std::min(compiled.size(), rules.most_compiled); ++i) attempt(compiled[i]);
   log(LogLevel::debug, "cuDNN: ", out.size(), " candidates, ", compiled.size(), " engines that it compiles, for ", text,
       ": asked in ", std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), " s");
   return choices_[key] = out;

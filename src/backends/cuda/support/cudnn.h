@@ -50,7 +50,7 @@ struct CudnnRules {
   bool tf32 = false;                      // f32 convolutions may round their operands to TF32
   int64_t workspace = int64_t(64) << 20;  // bytes, at most
   size_t most = 10, most_of_one = 4;      // choices in all, of one engine
-  size_t most_compiled = 2;  // that cuDNN compiles when the plan is made, for seconds: none where there are others
+  size_t most_compiled = 2;  // tries with engines that cuDNN compiles, for seconds each: none where there are others
 };
 
 class CudnnObject {
