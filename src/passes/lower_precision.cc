@@ -218,7 +218,7 @@ class Lowerer {
       blocks.dtype = dtype;
       std::vector<ValueId> inputs;
       for (ValueId input : node->inputs) inputs.push_back(stored(input));
-      return known = out().add(std::move(blocks), std::move(inputs), name, {name}).at(0);
+      return known = out().add(blocks, std::move(inputs), name, {name}).at(0);
     }
     const ValueId from = stored(id);
     return known = out().type(from).dtype == dtype
