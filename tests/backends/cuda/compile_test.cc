@@ -129,6 +129,11 @@ const char* const kProblems[] = {
     "matmul(f32[128,256], f32[256,128]*, f32[128]*) tf32=true epilogue=\"(2) 2=add.f32(0,1) 3=relu.f32(2)\"",
     "matmul(f32[33,65], f32[65,17]) tf32=true epilogue=\"(1)\"",
     "matmul(f64[3,5], f64[5,7]) epilogue=\"(1)\"",
+    "blocked_matmul(f16[1,768], i8[768,96]*{-127..128}, f32[24,96]*, _) block_rows=32 epilogue=\"(1) 1=cast.f16(0)\"",
+    "blocked_matmul(f16[8,3072], i8[3072,96]*{-8..8}, f32[96,96]*, f32[96,96]*) block_rows=32 epilogue=\"(1) "
+    "1=cast.f16(0)\"",
+    "normalized_matmul(bf16[2,768], u8[96,768]*{0..16}, f32[96,24]*, _) axes=[1] between=\"(1) 1=cast.bf16(0)\" "
+    "transpose_b=true epilogue=\"(1) 1=cast.bf16(0)\" block_rows=1 block_columns=32",
     "matmul(i32[3,5], i32[5,7]) epilogue=\"(1)\"",
     "matmul(u8[9,64], i8[64,24]*, f32[24]*) epilogue=\"(2) 2=cast.f32(0) 3=mul.f32(2,1) 4=round.f32(3) 5=cast.i8(4)\"",
     "conv(f16[8,64,16,16], f16[128,64,3,3]*, f32[128,1,1]*, f16[8,128,16,16]) strides=[1,1] pads=[1,1,1,1] "
