@@ -24,8 +24,7 @@ std::optional<DType> raised_to(const std::string& text, const std::string& preci
   if (text == "fp32") return std::nullopt;
   if (own) return own;
   if (text == "bf16" && !computes_bf16(device))
-    fail(ErrorKind::unsupported,
-         "--raise-to bf16 needs AVX512_BF16 instructions, which this CPU does not have; use --raise-to fp32");
+    fail(ErrorKind::unsupported, "--raise-to bf16 is not supported here: ", why_no_bf16(), "; use --raise-to fp32");
   return computes_bf16(device) ? std::optional(DType::bf16) : std::nullopt;
 }
 

@@ -62,8 +62,7 @@ std::string lacks_precision(const std::string& device, const std::string& precis
                   parts->int8 ? (bf16 ? "int8+bf16" : "int8") : (bf16 ? "bf16" : "fp32"));
   if (parts->tf32) return "the CPU has no arithmetic for tf32; use --precision fp32";
   if (parts->half == DType::bf16 && !bf16)
-    return concat("this CPU has no AVX512_BF16 instructions; use --precision ",
-                  parts->int8 ? "int8" : "fp32, which is faster here, or int8");
+    return concat(why_no_bf16(), "; use --precision ", parts->int8 ? "int8" : "fp32 or int8");
   return "";
 }
 
@@ -93,8 +92,8 @@ void check_precision(const BuildOptions& options) {
   };
   const auto none = placement.keep_nodes.end();
   if (const auto kept = keeps(DType::bf16); kept != none && !computes_bf16(options.device))
-    fail(ErrorKind::unsupported, "layer '", kept->first,
-         "' cannot be kept in bf16 on this CPU, which has no AVX512_BF16 instructions; use --keep-fp32");
+    fail(ErrorKind::unsupported, "layer '", kept->first, "' cannot be kept in bf16: ", why_no_bf16(),
+         "; use --keep-fp32");
   if (!parts.int8 && parts.half != DType::f16 && options.is_calibrated())
     fail(ErrorKind::usage, "--calibration belongs to --precision int8, with or without 16 bits, and fp16, not to ",
          precision);
@@ -112,6 +111,14 @@ void check_precision(const BuildOptions& options) {
 
 // oneDNN emulates bf16 on AVX-512: slower than fp32, and no more exact. Nobody asks for that knowingly.
 bool computes_bf16(const std::string& device) { return device != "cpu" || open_device("cpu").avx512_bf16; }
+
+std::string_view why_no_bf16() {
+#if defined(__x86_64__)
+  return "this CPU has no AVX512_BF16 instructions";
+#else
+  return "bf16 is not implemented for CPUs other than x86-64";
+#endif
+}
 
 std::shared_ptr<const Ranges> ranges_of(const BuildOptions& options) {
   if (options.ranges || options.calibration.empty()) return options.ranges;

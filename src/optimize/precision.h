@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "optimize/build_engine.h"
@@ -38,6 +39,8 @@ std::string lacks_precision(const std::string& device, const std::string& precis
 
 // Has the device instructions for bf16? Without them it is refused.
 bool computes_bf16(const std::string& device);
+// What a CPU without them is told; a refusal goes on with what there is instead.
+std::string_view why_no_bf16();
 
 // An optimised f32 graph in a precision, for trials: by these ranges (fp32, tf32 and bf16 need none),
 // which also say what fp16 does not hold, and with the nodes kept that the placement names. Throws Error{usage} where
