@@ -68,6 +68,10 @@ const char* const kProblems[] = {
     "fused_normalize(f32[2,23999]) prologue=\"(1)\" axes=[1] epilogue=\"(1) 1=cast.f16(0)\"",
     "fused_normalize(f16[2,320,64,64], f32[320,1,1]*, f32[320,1,1]*) prologue=\"(1)\" axes=[1,2,3] groups=32 "
     "epilogue=\"(3) 3=mul.f32(0,1) 4=add.f32(3,2) 5=sigmoid.f32(4) 6=mul.f32(4,5) 7=cast.f16(6)\"",
+    "fused_normalize(f16[1,16,512,512], f32[16,1,1]*) prologue=\"(1)\" axes=[1,2,3] groups=2 epilogue=\"(2) "
+    "2=mul.f32(0,1) 3=cast.f16(2)\"",
+    "fused_normalize(f32[1,20,60,61], f32[20,1,1]*) prologue=\"(1)\" axes=[1,2,3] groups=2 epilogue=\"(2) "
+    "2=mul.f32(0,1)\"",
     "fused_softmax(f16[8,12,128,128], f32[8,1,1,128]) prologue=\"(2) 2=cast.f32(0) 3=add.f32(2,1)\" axis=3 "
     "epilogue=\"(1) 1=cast.f16(0)\"",
     "fused_softmax(f16[4000,16000]) prologue=\"(1)\" axis=1 epilogue=\"(1) 1=cast.f16(0)\"",

@@ -82,6 +82,73 @@ TEST(CudaRowPrograms, AgreeWithTheReferenceOnDrawnShapes) {
   testing::check_lines("drawn rows", drawn_lines(400, 21), *compiler, gpu, {.recipes = "cuda."});
 }
 
+// Groups of channels, in images of up to so many positions: odd sizes, all dtypes, groups within and across vectors,
+// each channel by itself, long rows, with and without what stands around them.
+std::string drawn_groups(int count, uint32_t seed, int positions) {
+  std::mt19937 random(seed);
+  const auto below = [&](int n) { return int(random() % uint32_t(n)); };
+  const auto one_of = [&](std::initializer_list<std::string_view> list) {
+    return *(list.begin() + below(int(list.size())));
+  };
+  std::string out;
+  for (int i = 0; i < count; ++i) {
+    const int groups = 1 + below(below(3) == 0 ? 32 : 5), most = std::max(1, 160 / groups),
+              channels = groups * (1 + below(below(2) ? most : std::min(most, 10))), height = 1 + below(positions / 8),
+              width = 1 + below(std::max(1, positions / height)), batch = 1 + below(3);
+    const std::string_view in = one_of({"f16", "f16", "bf16", "f32", "i8"}), to = one_of({"f16", "bf16", "f32", "i8"}),
+                           scale = one_of({"f16", "f32"});
+    const bool residual = in != "i8" && channels / groups * height * width <= 24000 && below(4) == 0;
+    const int form = below(6);  // 0: each channel by itself, 1: a long row
+    const std::string shape = form == 1 ? concat(batch, ',', channels * height * width)
+                                        : concat(batch, ',', channels, ',', height, ',', width);
+    std::string line = concat("fused_normalize(", in, '[', shape, in == "i8" ? "]{-128..128}" : "]");
+    if (residual) line += concat(", ", in, '[', shape, ']');
+    line += concat(", ", scale, '[', form == 1 ? concat(channels * height * width) : concat(channels, ",1,1"),
+                   "]*) prologue=\"");
+    if (in == "i8") line += "(1) 1=cast.f32(0) 2=constant.f32[0.031] 3=mul.f32(1,2)\"";
+    else if (residual) line += concat("(2) 2=cast.f32(0) 3=cast.f32(1) 4=add.f32(2,3) 5=cast.", in, "(4)\"");
+    else line += "(1)\"";
+    line += form == 0 ? " axes=[2,3]" : form == 1 ? " axes=[1]" : concat(" axes=[1,2,3] groups=", groups);
+    if (below(5) == 0) line += " center=false";
+    line += concat(" epilogue=\"(2) 2=cast.f32(1) 3=mul.f32(0,2) 4=sigmoid.f32(3) 5=mul.f32(3,4) ",
+                   to == "i8" ? "6=constant.f32[31.7] 7=mul.f32(5,6) 8=round.f32(7) 9=cast.i8(8)\""
+                              : concat("6=cast.", to, "(5)\""));
+    if (residual && below(2)) line += " gives_input=true";
+    out += line + '\n';
+  }
+  return out;
+}
+
+// GPUs on which other forms are chosen: clusters, those that hold a part, one block of a GPU without clusters; and a
+// text for clusters that is compiled for such a GPU.
+struct OfGpu {
+  int capability;
+  cuda::GpuProperties properties;
+};
+const OfGpu kGroupGpus[] = {{90, {}},
+                            {90, {.sms = 4, .shared_per_block = 24 << 10}},
+                            {80, {.sms = 8, .shared_per_block = 48 << 10, .capability = 80}},
+                            {80, {}}};
+
+TEST(EmulatedRowPrograms, NormaliseDrawnGroups) {
+  const char* asked = std::getenv("TEMPER_EMULATED");
+  const int count = !asked ? 2 : std::string(asked) == "all" ? 100 : std::atoi(asked);
+  uint32_t seed = 30;
+  for (const OfGpu& of : kGroupGpus) {
+    const testing::EmulatedGpu emulated(of.capability);
+    testing::check_lines("drawn groups", drawn_groups(count, seed++, 600), emulated.compiler(), emulated.gpu(),
+                         {.recipes = "cuda.normalize", .one_config = count < 20, .properties = of.properties});
+  }
+}
+TEST(CudaRowPrograms, NormaliseDrawnGroups) {
+  TEMPER_NEEDS_GPU(gpu);
+  TEMPER_NEEDS_NVRTC(compiler);
+  const char* asked = std::getenv("TEMPER_RANDOM_SHAPES");
+  testing::check_lines("drawn groups",
+                       drawn_groups(asked ? std::atoi(asked) : 60, uint32_t(testing::first_seed()), 20000), *compiler,
+                       gpu, {.recipes = "cuda.normalize"});
+}
+
 // All lines of fused.cases that are of rows: TEMPER_EMULATED=N takes N kernels.
 TEST(EmulatedRowPrograms, AgreeWithTheReferenceOnTheirCases) {
   const char* asked = std::getenv("TEMPER_EMULATED");

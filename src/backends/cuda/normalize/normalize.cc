@@ -40,71 +40,205 @@ Support supports(const Problem& problem) {
   return supports_rows(problem, rows_of(problem));
 }
 
-std::vector<Config> configs(const Problem& problem, const GpuProperties&) { return row_configs(problem); }
+// What groups.cuh is to normalise: samples of [positions, channels] in memory, `group` channels at all positions.
+struct Groups {
+  RowsOp rows;  // a row is a sample
+  int64_t samples = 0, positions = 0, channels = 0, group = 0, vector = 1;
+  bool images = false;  // channels_last; else a sample is a row
+  bool exact = false;   // inputs of f32
+  int64_t size = 1;     // of an element in memory
+  int64_t given = 1;    // bytes of struct Given (row_programs.cc): a vector of each of the prologue's inputs
+  int64_t moments() const { return exact ? 16 : 8; }  // bytes of struct Moments
+  // Groups that a vector may have channels of.
+  int64_t slots() const {
+    return group % vector == 0 ? 1 : vector % group == 0 ? vector / group : (vector - 2) / group + 2;
+  }
+};
 
-// Groups of channels in channels_last, in two launches (groups.cuh); nothing where the axes are others.
-std::optional<Recipe::Work> groups_work(const Problem& problem, const Config& config, const RowsOp& rows,
-                                        const GpuProperties& gpu) {
+// Groups of channels in channels_last, and rows that lie without gaps but do not stay in registers; nothing where the
+// axes are others, and where a group is so wide that its vectors are more than a block has threads.
+std::optional<Groups> groups_of(const Problem& problem, const Config& config) {
+  if (element_count(problem.inputs[0].dims()) == 0) return {};
   const ops::Normalize& op = *normalize_of(problem);
   const Dims dims = problem.inputs[0].dims();
-  if (config.inputs[0] != Layout::channels_last || dims.size() < 3 || op.axes.empty()) return {};
-  const bool images = op.axes[0] == 2;  // each channel by itself
-  if (op.axes[0] > 2 || op.axes[0] < 1 || op.axes.size() + size_t(op.axes[0]) != dims.size()) return {};
-  const int64_t samples = dims[0], channels = dims[1], group = images ? 1 : channels / op.groups;
-  const int64_t positions = element_count(Dims(dims.begin() + 2, dims.end()));
-  // A sample is a row, with the channels of all groups.
-  RowsOp whole = rows;
-  whole.axes.clear();
-  for (size_t i = 0; i < dims.size(); ++i) whole.axes.push_back({i, dims[i], 1, i > 0});
-  const RowTexts texts(problem, config, whole);
-  if (!texts.contiguous || samples > 65535 || !small_positions(channels * positions) ||
-      given_dtype(problem, rows) == DType::f64)
+  Groups g;
+  g.rows = rows_of(problem);
+  const DType given = given_dtype(problem, g.rows);
+  g.exact = !is_half(given);
+  g.size = size_of(problem.inputs[0].type.dtype);
+  g.vector = 16 / g.size;
+  if (const RowTexts texts(problem, config, g.rows); texts.contiguous) {
+    if (texts.n <= kMostHeldRow) return {};
+    while (!texts.aligned(g.vector)) g.vector /= 2;
+    g.samples = texts.rows;
+    g.positions = texts.n / g.vector;
+    g.channels = g.group = g.vector;
+  } else {
+    if (config.inputs[0] != Layout::channels_last || dims.size() < 3 || op.axes.empty()) return {};
+    const int64_t first = op.axes[0];  // from 2 on each channel is by itself
+    if (first > 2 || first < 1 || op.axes.size() + size_t(first) != dims.size()) return {};
+    g.images = true;
+    g.samples = dims[0];
+    g.positions = element_count(Dims(dims.begin() + 2, dims.end()));
+    g.channels = dims[1];
+    g.group = first == 2 ? 1 : g.channels / op.groups;
+    while (g.channels % g.vector || g.slots() * g.moments() > 64) g.vector /= 2;
+    g.rows.axes.clear();
+    for (size_t i = 0; i < dims.size(); ++i) g.rows.axes.push_back({i, dims[i], 1, i > 0});
+    if (!RowTexts(problem, config, g.rows).contiguous) return {};
+  }
+  g.given = 0;
+  int64_t widest = 1;
+  for (int i = 0; i < g.rows.prologue.inputs; ++i) {
+    const int64_t bytes = g.vector * size_of(problem.inputs[size_t(i)].type.dtype),
+                  alignment = std::min<int64_t>(bytes, 16);
+    g.given = round_up(g.given, alignment) + bytes;
+    widest = std::max(widest, alignment);
+  }
+  g.given = round_up(g.given, widest);
+  if (given == DType::f64 || !small_positions(g.positions * g.channels) || !small_positions(g.samples) ||
+      std::lcm(g.group, g.vector) / g.vector > 512)
     return {};
-  const int64_t size = size_of(problem.inputs[0].type.dtype);
-  int64_t vector = 16 / size;
-  while (channels % vector) vector /= 2;
-  // Whole groups and vectors, 128 bytes where there are as many.
-  int64_t tile = std::lcm(group, vector);
-  for (int64_t least = tile; tile < channels && (tile * size < 128 || channels % tile);) tile += least;
-  const int64_t across = tile / vector, down = std::max<int64_t>(1, 256 / across), tiles = channels / tile;
-  if (across > 512 || tiles > 65535) return {};
+  return g;
+}
+
+// How blocks share out a sample: each takes `tile` channels of a part of the positions, `across` threads beside each
+// other and `down` of them below each other.
+struct Shares {
+  int64_t tile, tiles, across, down = 1, block = 32;
+
+  // Whole groups and vectors, as many as make so many bytes beside each other where there are so many.
+  Shares(const Groups& g, int64_t bytes) : tile(std::lcm(g.group, g.vector)) {
+    for (const int64_t least = tile; tile < g.channels && (tile * g.size < bytes || g.channels % tile);) tile += least;
+    tiles = g.channels / tile;
+    across = tile / g.vector;
+  }
+  void go_down(int64_t rows) {
+    down = std::max<int64_t>(rows, 1);
+    block = round_up(across * down, int64_t(32));
+  }
+  // Shared memory beside what is held (struct Shared of groups.cuh): what threads have of their groups, groups of
+  // `parts` parts, and what is made of it.
+  int64_t shared(const Groups& g, int64_t parts) const {
+    return block * g.slots() * g.moments() + tile / g.group * (parts * g.moments() + 12);
+  }
+  std::string constants(const Groups& g, const RowTexts& texts, int64_t held, int64_t ahead) const {
+    return concat("constexpr int BLOCK = ", block, ", ACROSS = ", across, ", DOWN = ", down, ", TILE = ", tile,
+                  ", GROUP = ", g.group, ", CHANNELS = ", g.channels, ", GIVEN_BYTES = ", g.given, ", HELD = ", held,
+                  ", AHEAD = ", ahead, ";\nconstexpr unsigned POSITIONS = ", g.positions,
+                  ";\nconstexpr bool EXACT = ", g.exact, ", FIXED_OF_CHANNELS = ", g.images && texts.fixed_along_last(),
+                  ";\n");
+  }
+};
+
+constexpr std::string_view kOnce = "once", kTwice = "twice";
+
+// In one launch: the blocks of a cluster hold a tile of a sample.
+struct Once {
+  Shares shares;
+  int64_t splits = 1;  // blocks of a cluster
+  int64_t rounds = 1, held = 1, ahead = 1, least = 1, blocks = 1;
+
+  Once(const Groups& g, const GpuProperties& gpu) : shares(g, 64) {
+    // Clusters are of compute capability 9.0 and later. Blocks for all SMs, of a size that leaves room for several.
+    const int64_t vectors = shares.across * g.positions, tiles = g.samples * shares.tiles;
+    while (gpu.capability >= 90 && splits < 8 && 2 * splits <= g.positions && vectors > splits * 512 &&
+           (tiles * splits < 2 * gpu.sms || vectors * g.given > splits * (40 << 10)))
+      splits *= 2;
+    blocks = tiles * splits;
+    // A few rounds, all of which are on their way at once; two blocks of an SM have registers for that.
+    constexpr int64_t kFew = 128, kMany = 320, kMost = 512;
+    const int64_t positions = ceil_div(g.positions, splits), most_ahead = std::clamp<int64_t>(128 / g.given, 1, 8),
+                  threads = positions * shares.across > kMany * most_ahead ? kMost : kMany;
+    const auto rounds_of = [&](int64_t of) { return ceil_div(positions, std::max<int64_t>(1, of / shares.across)); };
+    rounds = std::max(rounds_of(threads), std::min<int64_t>(rounds_of(kFew), 4));
+    shares.go_down(ceil_div(positions, rounds));
+    rounds = ceil_div(positions, shares.down);
+    ahead = std::min(rounds, most_ahead);
+    least = shares.block <= kMany ? 2 : 1;
+    held = std::clamp<int64_t>((gpu.shared_per_block - shares.shared(g, splits)) / (shares.block * g.given), 0, rounds);
+  }
+  bool all_held() const { return held == rounds; }
+  // Whether two launches are no faster: nothing is read twice, and blocks are many or have little each.
+  bool is_best(const Groups& g, const GpuProperties& gpu) const {
+    return all_held() && (2 * blocks >= gpu.sms || held * shares.block * g.given <= 64 << 10);
+  }
+
+  Recipe::Work work(const Problem& problem, const Config& config, const Groups& g) const {
+    const RowTexts texts(problem, config, g.rows);
+    Recipe::Work out;
+    Job job = texts.job("normalize/group_norm", "group_norm", g.vector, true,
+                        concat(shares.constants(g, texts, held, ahead), "constexpr int LEAST = ", least,
+                               ";\nconstexpr bool ALL_HELD = ", all_held(), ";\n#define SPLITS ", splits, '\n'));
+    job.shape.block = {uint32_t(shares.block), 1, 1};
+    job.shape.grid = {blocks_for(blocks, 1), 1, 1};
+    job.shape.shared_bytes = uint32_t(held * shares.block * g.given + shares.shared(g, splits));
+    out.jobs.push_back(std::move(job));
+    return out;
+  }
+};
+
+// In two launches, the second of which reads the input again.
+Recipe::Work twice_work(const Problem& problem, const Config& config, const Groups& g, const GpuProperties& gpu) {
+  const RowTexts texts(problem, config, g.rows);
+  Shares shares(g, 128);
+  shares.go_down(std::min(256 / shares.across, g.positions));
+  const int64_t tiles = g.samples * shares.tiles;
   // Parts of the positions: a few blocks for each SM, some positions for each thread.
   const auto parts = [&](int64_t blocks) {
-    return std::clamp<int64_t>(ceil_div(blocks * gpu.sms, samples * tiles), 1,
-                               std::max<int64_t>(1, positions / (down * 4)));
+    return std::clamp<int64_t>(ceil_div(blocks * gpu.sms, tiles), 1,
+                               std::max<int64_t>(1, g.positions / (shares.down * 4)));
   };
-  const int64_t chunks = std::min<int64_t>(parts(4), 64), block = ceil_div(across * down, int64_t(32)) * 32;
-  const bool exact = !is_half(given_dtype(problem, rows));
-  const std::string constants = concat(
-      "constexpr int THREADS = 1, ITEMS = 1, BLOCK = ", block, ", LEAST = 1, ACROSS = ", across, ", DOWN = ", down,
-      ", TILE = ", tile, ", GROUP = ", group, ", CHUNKS = ", chunks, ", PARTS = ", parts(8), ", CHANNELS = ", channels,
-      ", POSITIONS = ", positions,
-      ";\nconstexpr bool HELD = false, LOOP = false, FULL = false, FIXED_HELD = false, EARLY = false, EXACT = ", exact,
-      ", FIXED_OF_CHANNELS = ", texts.fixed_along_last(), ";\n");
+  const int64_t chunks = std::min<int64_t>(parts(4), 64), most = parts(8);
+  const std::string constants =
+      concat(shares.constants(g, texts, 0, 4), "constexpr int CHUNKS = ", chunks, ", PARTS = ", most, ";\n");
   Recipe::Work out;
   for (const bool sums : {true, false}) {
     Job job = texts.job(concat("normalize/group_", sums ? "sums" : "results"), sums ? "group_sums" : "group_results",
-                        vector, true, constants);
+                        g.vector, true, constants);
     job.slots.push_back({Slot::Kind::workspace, 0, 0});
-    job.shape.block = {uint32_t(block), 1, 1};
-    job.shape.grid = {uint32_t(sums ? chunks : parts(8)), uint32_t(tiles), uint32_t(samples)};
+    job.shape.block = {uint32_t(shares.block), 1, 1};
+    job.shape.grid = {blocks_for(tiles * (sums ? chunks : most), 1), 1, 1};
+    job.shape.shared_bytes = uint32_t(shares.shared(g, 0));
     out.jobs.push_back(std::move(job));
   }
-  out.workspace = samples * chunks * (channels / group) * (exact ? 16 : 8);
+  out.workspace = g.samples * chunks * (g.channels / g.group) * g.moments();
+  return out;
+}
+
+// Of groups that cross a block, one launch or two; both where it is not known which is faster.
+std::vector<Config> configs(const Problem& problem, const GpuProperties& gpu) {
+  std::vector<Config> out;
+  for (const Config& config : row_configs(problem)) {
+    const auto groups = groups_of(problem, config);
+    const auto add = [&](std::string_view text) {
+      out.push_back(config);
+      out.back().text = text;
+    };
+    if (!groups) {
+      add("");
+    } else if (const Once once(*groups, gpu); once.is_best(*groups, gpu)) {
+      add(kOnce);
+    } else {
+      const bool most_held = 2 * once.held >= once.rounds;
+      add(most_held ? kOnce : kTwice);
+      add(most_held ? kTwice : kOnce);
+    }
+  }
   return out;
 }
 
 Recipe::Work work(const Problem& problem, const Config& config, const GpuProperties& gpu) {
-  const RowsOp rows = rows_of(problem);
-  if (element_count(problem.inputs[0].dims()) > 0)
-    if (const RowTexts texts(problem, config, rows); !texts.contiguous || texts.n > kMostHeldRow)
-      if (auto groups = groups_work(problem, config, rows, gpu)) return *groups;
-  return row_programs_work(problem, config, rows, gpu);
+  if (config.text.empty()) return row_programs_work(problem, config, rows_of(problem), gpu);
+  const auto groups = groups_of(problem, config);
+  if (!groups) fail(ErrorKind::bad_file, "no configuration '", config.text, "' for ", problem.text());
+  return config.text == kOnce ? Once(*groups, gpu).work(problem, config, *groups)
+                              : twice_work(problem, config, *groups, gpu);
 }
 
 }  // namespace
 
 extern const Recipe normalize_recipe;
-const Recipe normalize_recipe{"cuda.normalize", 5, supports, configs, work};
+const Recipe normalize_recipe{"cuda.normalize", 6, supports, configs, work};
 
 }  // namespace temper::cuda
