@@ -33,9 +33,11 @@ copy_static_licences "$main/licences" libcrypto.a libprotobuf.a
 cp /usr/share/doc/libtomlplusplus-dev/copyright "$main/licences/libtomlplusplus-dev"  # headers alone, compiled in
 here=$(dirname "$(readlink -f "$0")")/..
 mkdir "$main/python"
-# What temper export and versus hand over to. What stands in for TensorRT, what Ray, PyTorch and Polygraphy call and metrics for evaluate
-# need the Python package's native module, which is not here.
-tar -C "$here/python" --exclude=__pycache__ --exclude=temper/{tensorrt,ray,pytorch.py,polygraphy.py,metrics.py} -c temper | tar -C "$main/python" -x
+# What temper export, versus and generate hand over to. What stands in for TensorRT, what Ray, PyTorch and Polygraphy call, metrics for
+# evaluate and each module that says so itself need the Python package's native module, which is not here.
+native=$(cd "$here/python" && grep -lE '^ *from \.(_temper import| import _temper)' temper/_[a-z]*.py)
+tar -C "$here/python" --exclude=__pycache__ --exclude=temper/{tensorrt,ray,pytorch.py,polygraphy.py,metrics.py} $(printf -- '--exclude=%s ' $native) \
+  -c temper | tar -C "$main/python" -x
 cp "$here/LICENSE" "$here/THIRD_PARTY.md" "$here/README.md" "$main/"
 
 # Each must find every library in these folders, laid over one another, and the program run.
