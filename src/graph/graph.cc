@@ -98,7 +98,7 @@ std::vector<ValueId> Graph::add(Op op, std::vector<ValueId> inputs, std::string_
                         const NodeId id{int32_t(nodes_.size())};
                         Node node{std::move(op), std::move(unique), std::move(inputs), {}};
                         for (ValueId input : node.inputs)
-                          if (input.valid()) values_[size_t(input.index)].users.push_back(id);
+                          if (input.valid()) values_[size_t(input.index)].users.add(id);
                         for (size_t i = 0; i < types.size(); ++i) {
                           const std::string wanted = i < output_names.size() && !output_names[i].empty()
                                                          ? output_names[i]
@@ -170,17 +170,32 @@ size_t find_input(const std::vector<ValueId>& inputs, ValueId wanted, size_t at)
   return at;
 }
 
-// A place of `wanted`, or the end. Passes go through the users of a value in one order or the other, and those that
-// they made stand behind: what they let go of is at an end.
-size_t find_user(const std::vector<NodeId>& users, NodeId wanted) {
-  for (size_t i = 0, last = users.size(); i < last--; ++i) {
-    if (users[i] == wanted) return i;
-    if (users[last] == wanted) return last;
+}  // namespace
+
+bool Users::remove(NodeId user) {
+  const auto at = [&](size_t i) { return nodes_.begin() + int64_t(i); };
+  for (size_t first = gone_, last = nodes_.size(); first < last--; ++first) {
+    if (nodes_[first] == user) {
+      std::move_backward(at(gone_), at(first), at(first + 1));
+      if (++gone_ >= nodes_.size() - gone_) {
+        nodes_.erase(nodes_.begin(), at(gone_));
+        gone_ = 0;
+      }
+      return true;
+    }
+    if (nodes_[last] == user) {
+      nodes_.erase(at(last));
+      return true;
+    }
   }
-  return users.size();
+  return false;
 }
 
-}  // namespace
+void Users::remove_all_but(NodeId user) {
+  nodes_.erase(nodes_.begin(), nodes_.begin() + int64_t(gone_));
+  gone_ = 0;
+  std::erase_if(nodes_, [&](NodeId other) { return other != user; });
+}
 
 void Graph::replace(ValueId old_value, ValueId new_value) {
   if (old_value == new_value) return;
@@ -195,13 +210,15 @@ void Graph::replace(ValueId old_value, ValueId new_value) {
     std::vector<ValueId>& inputs = nodes_[size_t(user.index)].inputs;
     for (size_t at = 0; left > 0 && (at = find_input(inputs, old_value, at)) < inputs.size(); --left) {
       inputs[at] = new_value;
-      to.users.push_back(user);
+      to.users.add(user);
     }
   }
-  std::erase_if(from.users, [&](NodeId user) { return user != to.producer; });
-  if (from.output_uses > 0)
-    for (GraphOutput& output : outputs_)
-      if (output.value == old_value) output.value = new_value;
+  from.users.remove_all_but(to.producer);
+  while (auto place = output_places_.extract(old_value.index)) {
+    outputs_[place.mapped()].value = new_value;
+    place.key() = new_value.index;
+    output_places_.insert(std::move(place));
+  }
   to.output_uses += from.output_uses;
   from.output_uses = 0;
   release(old_value);
@@ -223,10 +240,8 @@ void Graph::release(ValueId dead) {
     for (ValueId input : producer.inputs) {
       if (!input.valid()) continue;
       auto& users = values_[size_t(input.index)].users;
-      const size_t use = find_user(users, value.producer);
-      if (use == users.size()) continue;  // released before
-      users.erase(users.begin() + int64_t(use));
-      if (users.empty()) stack.push_back(input);
+      // Without a use of it: released before.
+      if (users.remove(value.producer) && users.empty()) stack.push_back(input);
     }
   }
 }
@@ -285,7 +300,7 @@ void Graph::compact() {
   std::vector<ValueId> map(values_.size());
   auto move_value = [&](ValueId id) {
     Value value = std::move(values_[size_t(id.index)]);
-    value.users.clear();
+    value.users = {};
     value.producer = {};
     value.output_uses = 0;
     result.values_.push_back(std::move(value));
@@ -299,7 +314,7 @@ void Graph::compact() {
     for (ValueId& input : node.inputs) {
       if (!input.valid()) continue;
       input = map[size_t(input.index)].valid() ? map[size_t(input.index)] : move_value(input);
-      result.values_[size_t(input.index)].users.push_back(new_id);
+      result.values_[size_t(input.index)].users.add(new_id);
     }
     for (ValueId& output : node.outputs) {
       output = move_value(output);
@@ -328,7 +343,7 @@ void verify(const Graph& graph) {
   for (const GraphOutput& output : graph.outputs()) ++output_uses[size_t(output.value.index)];
   for (int32_t v = 0; v < graph.value_count(); ++v) {
     const Value& value = graph.value({v});
-    std::vector<NodeId> recorded = value.users;
+    std::vector<NodeId> recorded(value.users.begin(), value.users.end());
     std::sort(recorded.begin(), recorded.end());
     if (recorded != users[size_t(v)] || value.output_uses != output_uses[size_t(v)])
       breach("the uses of '", value.name, "' are out of step");

@@ -23,14 +23,33 @@ struct Id {
 using ValueId = Id<struct ValueTag>;
 using NodeId = Id<struct NodeTag>;
 
+// The nodes that use a value, one entry per use, in the order in which they came. Passes go through them in one order
+// or the other: what they let go of stands at an end, where it is found and taken out without moving all the others.
+class Users {
+ public:
+  const NodeId* begin() const { return nodes_.data() + gone_; }
+  const NodeId* end() const { return nodes_.data() + nodes_.size(); }
+  size_t size() const { return nodes_.size() - gone_; }
+  bool empty() const { return size() == 0; }
+  NodeId operator[](size_t i) const { return nodes_[gone_ + i]; }
+
+  void add(NodeId user) { nodes_.push_back(user); }
+  bool remove(NodeId user);  // one entry of it; false where there is none
+  void remove_all_but(NodeId user);
+
+ private:
+  std::vector<NodeId> nodes_;
+  size_t gone_ = 0;  // entries at the front that were removed, fewer than half
+};
+
 struct Value {
   std::string name;  // unique in the graph
   TensorType type;
   std::shared_ptr<const Tensor> constant;    // set: the value is this constant and has no producer
   std::shared_ptr<const Contents> contents;  // of small integer values, as far as they follow from shapes
   NodeId producer;                           // invalid for inputs and constants
-  std::vector<NodeId> users;                 // one entry per use by a node
-  int32_t output_uses = 0;                   // how many graph outputs it is
+  Users users;
+  int32_t output_uses = 0;  // how many graph outputs it is
 };
 
 struct Node {
@@ -62,8 +81,9 @@ class Graph {
     return add(std::move(op), std::move(inputs), node_name).at(0);
   }
   void add_output(std::string_view output_name, ValueId value) {
-    outputs_.push_back({std::string(output_name), value});
     ++values_.at(size_t(value.index)).output_uses;
+    output_places_.emplace(value.index, outputs_.size());
+    outputs_.push_back({std::string(output_name), value});
   }
 
   const Value& value(ValueId id) const { return values_.at(size_t(id.index)); }
@@ -103,6 +123,7 @@ class Graph {
   std::vector<int32_t> places_;  // by node: its place in the order, that of the node it replaced
   std::vector<ValueId> inputs_;
   std::vector<GraphOutput> outputs_;
+  std::unordered_multimap<int32_t, size_t> output_places_;  // by value: which outputs it is
   // For each name the number to try next where it is wanted again ("x.1", "x.2", ...). Every number below is taken.
   std::unordered_map<std::string, int32_t> names_;
   std::unordered_map<std::string, int32_t> unknown_owners_;  // the same of nodes that made unknown dimensions

@@ -195,6 +195,7 @@ Program splice(const Program& producer, const Program& consumer, int slot) {
   const int produced = producer.steps.empty() ? producer_map.at(0) : result.result();
   const int offset = int(result.steps.size());
   for (int i = 0; i < consumer.inputs; ++i) consumer_map.push_back(i == slot ? produced : i - (i > slot));
+  result.steps.reserve(result.steps.size() + consumer.steps.size());
   for (Step step : consumer.steps) {
     for (int a = 0; a < arity_of(step.op); ++a) {
       int& arg = step.args[size_t(a)];

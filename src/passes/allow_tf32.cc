@@ -16,7 +16,7 @@ bool allow(Op& op) {
 
 }  // namespace
 
-Lowering allow_tf32(const Graph& graph) {
+Lowering allow_tf32(const Graph& graph, const BuildTime& time) {
   Lowering result;
   Graph& out = result.graph;
   out.name = graph.name;
@@ -29,6 +29,7 @@ Lowering allow_tf32(const Graph& graph) {
     return to;
   };
   for (int32_t n = 0; n < graph.node_count(); ++n) {
+    time.check_at(n);
     const Node& node = graph.node({n});
     Op op = node.op;
     std::vector<ValueId> inputs;

@@ -7,9 +7,9 @@
 namespace temper {
 
 // Products around a softmax that are an attention become the op where it is `taken`.
-bool recognise_attention(Graph& graph, const FusionTaken& taken);
+bool recognise_attention(Graph& graph, const FusionTaken& taken, const BuildTime& time = {});
 // Attentions that are not `taken` become what they mean: transposes of heads, two products, a program for scale,
 // softcap and mask, and a softmax.
-bool expand_attention(Graph& graph, const FusionTaken& taken);
+bool expand_attention(Graph& graph, const FusionTaken& taken, const BuildTime& time = {});
 
 }  // namespace temper

@@ -47,10 +47,11 @@ void fold(Graph& graph, const Node& node) {
 
 // Calls f(node) for each node of weights in blocks that is used and constant.
 template <class F>
-bool each_weights(Graph& graph, F&& f) {
+bool each_weights(Graph& graph, const BuildTime& time, F&& f) {
   bool changed = false;
   const int32_t count = graph.node_count();
   for (int32_t n = 0; n < count; ++n) {
+    time.check_at(n);
     const Node& node = graph.node({n});
     if (!node.op.is<ops::DequantizeBlocks>() || !all_constant(graph, node)) continue;
     if (graph.value(node.outputs[0]).users.empty() && !graph.is_output(node.outputs[0])) continue;
@@ -61,8 +62,8 @@ bool each_weights(Graph& graph, F&& f) {
 
 }  // namespace
 
-bool fold_blocks(Graph& graph, const FusionTaken& taken) {
-  return each_weights(graph, [&](const Node& node) {
+bool fold_blocks(Graph& graph, const FusionTaken& taken, const BuildTime& time) {
+  return each_weights(graph, time, [&](const Node& node) {
     const auto& users = graph.value(node.outputs[0]).users;
     const bool stays = !graph.is_output(node.outputs[0]) && std::all_of(users.begin(), users.end(), [&](NodeId user) {
       ops::BlockedMatMul op;
@@ -74,9 +75,9 @@ bool fold_blocks(Graph& graph, const FusionTaken& taken) {
   });
 }
 
-bool fuse_blocks(Graph& graph, const FusionTaken& taken) {
-  return each_weights(graph, [&](const Node& node) {
-    const std::vector<NodeId> users = graph.value(node.outputs[0]).users;
+bool fuse_blocks(Graph& graph, const FusionTaken& taken, const BuildTime& time) {
+  return each_weights(graph, time, [&](const Node& node) {
+    const Users users = graph.value(node.outputs[0]).users;
     for (NodeId user : users) {
       const Node product = graph.node(user);
       ops::BlockedMatMul op;

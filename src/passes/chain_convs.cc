@@ -27,10 +27,11 @@ bool of_one_tap(const Graph& graph, const Node& node) {
 }  // namespace
 
 std::vector<ConvPair> chain_convs(Graph& graph, const FusionTaken& taken,
-                                  const std::function<bool(const std::string& name)>& wanted) {
+                                  const std::function<bool(const std::string& name)>& wanted, const BuildTime& time) {
   std::vector<ConvPair> made;
   const int32_t count = graph.node_count();
   for (int32_t n = 0; n < count; ++n) {
+    time.check_at(n);
     const Node node = graph.node({n});
     if (!of_one_tap(graph, node) || !graph.has_single_use(node.inputs[0]) ||
         std::count(node.inputs.begin(), node.inputs.end(), node.inputs[0]) != 1)

@@ -16,6 +16,7 @@ struct ConvPair {
 // A convolution of one tap, a stride of 1 and no padding or groups, that alone reads another one's output, becomes one
 // conv_chain with it, where it is `wanted` by its name and `taken` says so. What was made, in the graph's order.
 std::vector<ConvPair> chain_convs(Graph& graph, const FusionTaken& taken,
-                                  const std::function<bool(const std::string& name)>& wanted);
+                                  const std::function<bool(const std::string& name)>& wanted,
+                                  const BuildTime& time = {});
 
 }  // namespace temper

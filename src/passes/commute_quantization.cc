@@ -83,7 +83,7 @@ class Commuter {
     const ValueId output = graph_.node(id).outputs[0];
     if (!q || q->dtype != DType::i8 || !q->per_tensor() || q->zeros[0] != -128 || graph_.is_output(output))
       return false;
-    const std::vector<NodeId> users = graph_.value(output).users;
+    const Users users = graph_.value(output).users;
     for (NodeId user : users) {
       const auto d = dequantization_of(graph_, graph_.node(user).outputs[0]);
       if (!d || d->value != output || !d->per_tensor() || d->zeros[0] != -128) return false;

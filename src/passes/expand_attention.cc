@@ -187,10 +187,11 @@ class Expander {
 
 }  // namespace
 
-bool expand_attention(Graph& graph, const FusionTaken& taken) {
+bool expand_attention(Graph& graph, const FusionTaken& taken, const BuildTime& time) {
   bool changed = false;
   const int32_t count = graph.node_count();
   for (int32_t n = 0; n < count; ++n) {
+    time.check_at(n);
     const Node& node = graph.node({n});
     if (!node.op.is<ops::Attention>() || taken(graph, node.op, node.inputs)) continue;
     Expander(graph, node).run();

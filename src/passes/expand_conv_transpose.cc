@@ -322,11 +322,13 @@ class Expander {
 
 }  // namespace
 
-bool expand_conv_transpose(Graph& graph, const PassOptions&) {
+bool expand_conv_transpose(Graph& graph, const PassOptions& options) {
   bool changed = false;
   const int32_t count = graph.node_count();
-  for (int32_t n = 0; n < count; ++n)
+  for (int32_t n = 0; n < count; ++n) {
+    options.time.check_at(n);
     if (graph.node({n}).op.is<ops::ConvTranspose>()) changed |= Expander(graph, {n}).run();
+  }
   return changed;
 }
 

@@ -17,7 +17,7 @@ bool fuse_normalize(Graph& graph, NodeId id, const FusionTaken& taken) {
   const Node norm = graph.node(id);
   const auto op = norm.op.get<ops::FusedNormalize>();
   const ValueId rows = norm.outputs[0];
-  const std::vector<NodeId> users = graph.value(rows).users;
+  const Users users = graph.value(rows).users;
   if (!op.prologue.is_identity() || op.gives_input || graph.is_output(rows) || users.empty() ||
       users.size() > kMostProducts)
     return false;
@@ -110,13 +110,14 @@ bool fuse_appends(Graph& graph, NodeId id, const FusionTaken& taken) {
 
 }  // namespace
 
-bool fuse_few_rows(Graph& graph, const FusionTaken& taken) {
+bool fuse_few_rows(Graph& graph, const FusionTaken& taken, const BuildTime& time) {
   bool changed = false;
   int32_t count = graph.node_count();
   for (int32_t n = 0; n < count; ++n)
     if (graph.node({n}).op.is<ops::Gather>()) changed |= gather_first(graph, {n}, taken);
   count = graph.node_count();
   for (int32_t n = 0; n < count; ++n) {
+    time.check_at(n);
     const Node& node = graph.node({n});
     if (graph.value(node.outputs[0]).users.empty() && !graph.is_output(node.outputs[0])) continue;  // dead by now
     if (node.op.is<ops::FusedNormalize>()) changed |= fuse_normalize(graph, {n}, taken);

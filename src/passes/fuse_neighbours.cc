@@ -236,10 +236,11 @@ bool fuse_softmax(Graph& graph, NodeId id, const FusionTaken& taken) {
 
 }  // namespace
 
-bool fuse_neighbours(Graph& graph, const FusionTaken& taken) {
+bool fuse_neighbours(Graph& graph, const FusionTaken& taken, const BuildTime& time) {
   bool changed = false;
   const int32_t count = graph.node_count();
   for (int32_t n = 0; n < count; ++n) {
+    time.check_at(n);
     const Node& node = graph.node({n});
     const ValueId output = node.outputs[0];
     if (graph.value(output).users.empty() && !graph.is_output(output)) continue;  // dead by now

@@ -4,6 +4,7 @@
 #pragma once
 #include <functional>
 
+#include "base/build_time.h"
 #include "graph/graph.h"
 
 namespace temper {
@@ -14,6 +15,6 @@ namespace temper {
 // out as a second result. `taken` says of a node that could be made, by its op and the values it reads, whether to make
 // it.
 using FusionTaken = std::function<bool(const Graph& graph, const Op& op, const std::vector<ValueId>& inputs)>;
-bool fuse_neighbours(Graph& graph, const FusionTaken& taken);
+bool fuse_neighbours(Graph& graph, const FusionTaken& taken, const BuildTime& time = {});
 
 }  // namespace temper

@@ -65,15 +65,16 @@ std::optional<int64_t> first_channel(const ops::Slice& op, const Shape& whole) {
 
 }  // namespace
 
-bool gather_channels(Graph& graph, const PassOptions&) {
+bool gather_channels(Graph& graph, const PassOptions& options) {
   bool changed = false;
   for (int32_t n = graph.node_count(); n-- > 0;) {
+    options.time.check_at(n);
     const Node& node = graph.node({n});
     if (node.outputs.empty()) continue;
     const ValueId whole = node.outputs[0];
     const auto shuffle = shuffle_at(graph, node);
     if (!shuffle) continue;
-    const std::vector<NodeId> users = graph.value(whole).users;
+    const Users users = graph.value(whole).users;
     for (NodeId user : users) {
       const auto* slice = graph.node(user).op.get_if<ops::Slice>();
       if (!slice || graph.node(user).inputs.size() != 1) continue;

@@ -216,10 +216,11 @@ class Chain {
 
 }  // namespace
 
-bool gather_rows(Graph& graph, const PassOptions&) {
+bool gather_rows(Graph& graph, const PassOptions& options) {
   bool changed = false;
   // The last node of a chain first: what is before it goes with it.
   for (int32_t n = graph.node_count(); n-- > 0;) {
+    options.time.check_at(n);
     const Node& node = graph.node({n});
     if (!node.op.is<ops::Concat>() && !node.op.is<ops::Transpose>()) continue;
     const ValueId output = node.outputs[0];

@@ -21,10 +21,11 @@ enum class Role { product, integer_product, pointwise, carrier, reader, other };
 
 class Lowerer {
  public:
-  Lowerer(const Graph& graph, DType narrow, const LoweringOptions& options)
+  Lowerer(const Graph& graph, DType narrow, const LoweringOptions& options, const BuildTime& time)
       : graph_(graph),
         dtype_(narrow),
         options_(options),
+        time_(time),
         squares_(find_squares(graph)),
         roles_(size_t(graph.node_count())),
         carried_(roles_.size()),
@@ -37,8 +38,10 @@ class Lowerer {
   }
 
   Lowering run() {
-    for (int32_t n = 0; n < graph_.node_count(); ++n)
+    for (int32_t n = 0; n < graph_.node_count(); ++n) {
+      time_.check_at(n);
       roles_[size_t(n)] = role_of(graph_.node({n}), carried_[size_t(n)], reasons_[size_t(n)]);
+    }
     for (int32_t n = 0; n < graph_.node_count(); ++n)
       look_back(graph_.node({n}), roles_[size_t(n)], carried_[size_t(n)]);
     for (int32_t n = graph_.node_count(); n-- > 0;)
@@ -53,6 +56,7 @@ class Lowerer {
   const Graph& graph_;
   const DType dtype_;  // the narrower one
   const LoweringOptions& options_;
+  const BuildTime& time_;
   const Squares squares_;
   Lowering result_;
   std::vector<Role> roles_;
@@ -252,6 +256,7 @@ class Lowerer {
     for (ValueId id : graph_.inputs())
       same_[size_t(id.index)] = out().add_input(graph_.value(id).name, graph_.type(id));
     for (int32_t n = 0; n < graph_.node_count(); ++n) {
+      time_.check_at(n);
       const Node& node = graph_.node({n});
       Op op = node.op;
       std::vector<ValueId> inputs;
@@ -318,10 +323,10 @@ class Lowerer {
 
 }  // namespace
 
-Lowering lower_precision(const Graph& graph, DType dtype, const LoweringOptions& options) {
+Lowering lower_precision(const Graph& graph, DType dtype, const LoweringOptions& options, const BuildTime& time) {
   if (dtype != DType::bf16 && dtype != DType::f16)
     fail(ErrorKind::usage, "products are lowered to bf16 or f16, not to ", dtype);
-  return Lowerer(graph, dtype, options).run();
+  return Lowerer(graph, dtype, options, time).run();
 }
 
 }  // namespace temper

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/build_time.h"
 #include "graph/graph.h"
 
 namespace temper {
@@ -63,10 +64,11 @@ struct LoweringOptions {
 //
 // Everything else (softmax, normalize, sums of squares or exponentials, what has no bf16 kernel) stays in f32 on both
 // sides; casts stand where a value is wanted in both dtypes, and kernels may take them in (passes/fuse_neighbours.h).
-Lowering lower_precision(const Graph& graph, DType dtype, const LoweringOptions& options = {});
+Lowering lower_precision(const Graph& graph, DType dtype, const LoweringOptions& options = {},
+                         const BuildTime& time = {});
 
 // Convolutions and matrix products of f32 may take their operands in TF32 (ops::Conv::tf32): 10 bits of mantissa,
 // summed in f32. Values stay f32 wherever they are stored.
-Lowering allow_tf32(const Graph& graph);
+Lowering allow_tf32(const Graph& graph, const BuildTime& time = {});
 
 }  // namespace temper

@@ -183,10 +183,11 @@ bool merge(Graph& graph, std::vector<Member> members) {
 
 }  // namespace
 
-bool merge_products(Graph& graph, const PassOptions&) {
+bool merge_products(Graph& graph, const PassOptions& options) {
   bool changed = false;
   const int32_t count = graph.node_count();
   for (int32_t n = 0; n < count; ++n) {
+    options.time.check_at(n);
     if (!graph.node({n}).op.is<ops::Attention>()) continue;
     std::vector<Member> members;
     for (size_t i = 0; i < 3; ++i)

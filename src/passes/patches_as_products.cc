@@ -91,10 +91,13 @@ bool visit(Graph& graph, NodeId id, const FusionTaken& taken) {
 
 }  // namespace
 
-bool patches_as_products(Graph& graph, const FusionTaken& taken) {
+bool patches_as_products(Graph& graph, const FusionTaken& taken, const BuildTime& time) {
   bool changed = false;
   const int32_t count = graph.node_count();
-  for (int32_t n = 0; n < count; ++n) changed |= visit(graph, {n}, taken);
+  for (int32_t n = 0; n < count; ++n) {
+    time.check_at(n);
+    changed |= visit(graph, {n}, taken);
+  }
   return changed;
 }
 

@@ -7,6 +7,6 @@ namespace temper {
 
 // Convolutions that cut an image into patches, as vision transformers begin, become products of the patches with the
 // weights. `taken` says whether a kernel for first convolutions takes one as it is (as an ops::FusedConv): it stays.
-bool patches_as_products(Graph& graph, const FusionTaken& taken);
+bool patches_as_products(Graph& graph, const FusionTaken& taken, const BuildTime& time = {});
 
 }  // namespace temper

@@ -60,13 +60,13 @@ const Pipeline& portable_pipeline() {
 namespace {
 
 // Quantization and lower precisions are about weights as floats.
-bool fold_all_blocks(Graph& graph, const PassOptions&) {
-  return fold_blocks(graph, [](const Graph&, const Op&, const std::vector<ValueId>&) { return false; });
+bool fold_all_blocks(Graph& graph, const PassOptions& options) {
+  return fold_blocks(graph, [](const Graph&, const Op&, const std::vector<ValueId>&) { return false; }, options.time);
 }
 
 // But for those that products alone read, where kernels may do so: the device is asked when precisions are settled.
-bool fold_other_blocks(Graph& graph, const PassOptions&) {
-  return fold_blocks(graph, [](const Graph&, const Op&, const std::vector<ValueId>&) { return true; });
+bool fold_other_blocks(Graph& graph, const PassOptions& options) {
+  return fold_blocks(graph, [](const Graph&, const Op&, const std::vector<ValueId>&) { return true; }, options.time);
 }
 
 bool take(Lowering lowering, Graph& graph, LoweringReport* report) {
@@ -89,8 +89,8 @@ Pipeline quantize_pipeline(PassFunction smooth, PassFunction place, std::set<std
                      {"place_quantization", std::move(place), "", true}}};
   const auto& fold = portable_pipeline().passes;
   pipeline.passes.insert(pipeline.passes.end(), fold.begin(), fold.end());
-  PassFunction lower = [bf16 = std::move(bf16)](Graph& graph, const PassOptions&) {
-    return !bf16.empty() && take(lower_precision(graph, DType::bf16, {.only = bf16}), graph, nullptr);
+  PassFunction lower = [bf16 = std::move(bf16)](Graph& graph, const PassOptions& options) {
+    return !bf16.empty() && take(lower_precision(graph, DType::bf16, {.only = bf16}, options.time), graph, nullptr);
   };
   pipeline.passes.push_back({"fold_blocks", fold_all_blocks});
   pipeline.passes.push_back({"lower_precision", std::move(lower), "", true});
@@ -98,12 +98,12 @@ Pipeline quantize_pipeline(PassFunction smooth, PassFunction place, std::set<std
 }
 
 Pipeline precision_pipeline(PrecisionTarget target, LoweringReport* report) {
-  PassFunction allow = [tf32 = target.tf32, report](Graph& graph, const PassOptions&) {
-    return tf32 && take(allow_tf32(graph), graph, report);
+  PassFunction allow = [tf32 = target.tf32, report](Graph& graph, const PassOptions& options) {
+    return tf32 && take(allow_tf32(graph, options.time), graph, report);
   };
   const PassFunction blocks = target.blocks ? fold_other_blocks : fold_all_blocks;
-  PassFunction lower = [target = std::move(target), report](Graph& graph, const PassOptions&) {
-    return target.dtype && take(lower_precision(graph, *target.dtype, target.options), graph, report);
+  PassFunction lower = [target = std::move(target), report](Graph& graph, const PassOptions& options) {
+    return target.dtype && take(lower_precision(graph, *target.dtype, target.options, options.time), graph, report);
   };
   return {
       3,
@@ -119,8 +119,8 @@ Pipeline precision_pipeline(PrecisionTarget target, LoweringReport* report) {
 }
 
 Pipeline device_pipeline(const FusionTaken& taken, bool by_rows) {
-  PassFunction patches = [taken, by_rows](Graph& graph, const PassOptions&) {
-    return by_rows && patches_as_products(graph, taken);
+  PassFunction patches = [taken, by_rows](Graph& graph, const PassOptions& options) {
+    return by_rows && patches_as_products(graph, taken, options.time);
   };
   PassFunction sink = [by_rows](Graph& graph, const PassOptions& options) {
     return by_rows && sink_rows(graph, options);
@@ -137,10 +137,18 @@ Pipeline device_pipeline(const FusionTaken& taken, bool by_rows) {
   PassFunction resizes = [by_rows](Graph& graph, const PassOptions& options) {
     return !by_rows && sink_resizes(graph, options);  // measured on CPUs alone
   };
-  PassFunction recognise = [taken](Graph& graph, const PassOptions&) { return recognise_attention(graph, taken); };
-  PassFunction expand = [taken](Graph& graph, const PassOptions&) { return expand_attention(graph, taken); };
-  PassFunction fuse = [taken](Graph& graph, const PassOptions&) { return fuse_neighbours(graph, taken); };
-  PassFunction fold = [taken](Graph& graph, const PassOptions&) { return fold_blocks(graph, taken); };
+  PassFunction recognise = [taken](Graph& graph, const PassOptions& options) {
+    return recognise_attention(graph, taken, options.time);
+  };
+  PassFunction expand = [taken](Graph& graph, const PassOptions& options) {
+    return expand_attention(graph, taken, options.time);
+  };
+  PassFunction fuse = [taken](Graph& graph, const PassOptions& options) {
+    return fuse_neighbours(graph, taken, options.time);
+  };
+  PassFunction fold = [taken](Graph& graph, const PassOptions& options) {
+    return fold_blocks(graph, taken, options.time);
+  };
   return {4,
           "device",
           {
@@ -185,23 +193,24 @@ Pipeline device_pipeline(const FusionTaken& taken, bool by_rows) {
 }
 
 Pipeline blocks_pipeline(FusionTaken taken) {
-  PassFunction fuse = [taken = std::move(taken)](Graph& graph, const PassOptions&) {
-    return fuse_blocks(graph, taken);
+  PassFunction fuse = [taken = std::move(taken)](Graph& graph, const PassOptions& options) {
+    return fuse_blocks(graph, taken, options.time);
   };
   return {5, "blocks", {{"fuse_blocks", std::move(fuse)}}};
 }
 
 Pipeline rows_pipeline(FusionTaken taken) {
-  PassFunction fuse = [taken = std::move(taken)](Graph& graph, const PassOptions&) {
-    return fuse_few_rows(graph, taken);
+  PassFunction fuse = [taken = std::move(taken)](Graph& graph, const PassOptions& options) {
+    return fuse_few_rows(graph, taken, options.time);
   };
   return {6, "rows", {{"fuse_few_rows", std::move(fuse)}}};
 }
 
 Pipeline shapes_pipeline(FusionTaken taken, std::function<bool(const std::string& name)> wanted,
                          std::vector<ConvPair>* made) {
-  PassFunction chain = [taken = std::move(taken), wanted = std::move(wanted), made](Graph& graph, const PassOptions&) {
-    std::vector<ConvPair> pairs = chain_convs(graph, taken, wanted);
+  PassFunction chain = [taken = std::move(taken), wanted = std::move(wanted), made](Graph& graph,
+                                                                                    const PassOptions& options) {
+    std::vector<ConvPair> pairs = chain_convs(graph, taken, wanted, options.time);
     const bool changed = !pairs.empty();
     if (made) *made = std::move(pairs);
     return changed;

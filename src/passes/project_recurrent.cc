@@ -62,11 +62,13 @@ bool visit(Graph& graph, NodeId id) {
 
 }  // namespace
 
-bool project_recurrent(Graph& graph, const PassOptions&) {
+bool project_recurrent(Graph& graph, const PassOptions& options) {
   bool changed = false;
   const int32_t count = graph.node_count();
-  for (int32_t n = 0; n < count; ++n)
+  for (int32_t n = 0; n < count; ++n) {
+    options.time.check_at(n);
     if (graph.node({n}).op.is<ops::Recurrent>()) changed |= visit(graph, {n});
+  }
   return changed;
 }
 

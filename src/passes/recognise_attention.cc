@@ -602,11 +602,13 @@ class Recogniser {
 
 }  // namespace
 
-bool recognise_attention(Graph& graph, const FusionTaken& taken) {
+bool recognise_attention(Graph& graph, const FusionTaken& taken, const BuildTime& time) {
   bool changed = false;
   const int32_t count = graph.node_count();
-  for (int32_t n = 0; n < count; ++n)
+  for (int32_t n = 0; n < count; ++n) {
+    time.check_at(n);
     if (graph.node({n}).op.is<ops::Softmax>()) changed |= Recogniser(graph, taken).visit({n});
+  }
   return changed;
 }
 

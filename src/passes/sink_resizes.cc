@@ -161,10 +161,13 @@ bool visit(Graph& graph, NodeId id) {
 
 }  // namespace
 
-bool sink_resizes(Graph& graph, const PassOptions&) {
+bool sink_resizes(Graph& graph, const PassOptions& options) {
   bool changed = false;
   const int32_t count = graph.node_count();
-  for (int32_t n = 0; n < count; ++n) changed |= visit(graph, {n});
+  for (int32_t n = 0; n < count; ++n) {
+    options.time.check_at(n);
+    changed |= visit(graph, {n});
+  }
   return changed;
 }
 

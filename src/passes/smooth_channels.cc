@@ -94,7 +94,7 @@ class Smoother {
       return;
     std::vector<Columns> products;
     std::vector<const Columns*> counting;
-    std::vector<NodeId> users = graph_.value(x).users;
+    std::vector<NodeId> users(graph_.value(x).users.begin(), graph_.value(x).users.end());
     std::ranges::sort(users);
     users.erase(std::unique(users.begin(), users.end()), users.end());
     // Where all are kept, nothing counts, and no weights need be looked at.
