@@ -295,7 +295,6 @@ PlanFile plan_shapes(Graph graph, EngineInfo info, const BuildOptions& options, 
   std::optional<TimeSpent::In> part;
   part.emplace(&searches.spent, "opening the device");
   const Device device = open_device(options.device, options.device_settings);
-  part.reset();
   part.emplace(&searches.spent, "passes");
   done("the device is open");
   // A GPU's plan is one chain of launches.
@@ -354,7 +353,6 @@ PlanFile plan_shapes(Graph graph, EngineInfo info, const BuildOptions& options, 
   if (in_context && backend.fuses)
     for (size_t i = 0; i < concretes.size(); ++i)
       if (is_one_partition(concretes[i])) chains[i] = find_chains(concretes[i], passes_of(i), backend, device, cache);
-  part.reset();
   part.emplace(&searches.spent, "whole plans");  // but for what the tuner counts
   std::optional<CompileBeside> compiling;
   if (in_context) {
@@ -421,7 +419,6 @@ PlanFile plan_shapes(Graph graph, EngineInfo info, const BuildOptions& options, 
   tuner.finish();
   if (options.measure && !backend.queue) warn_of_load(tuner, file.plans);
   file.timings = cache.times();
-  part.reset();
   part.emplace(&searches.spent, "saving times");
   if (options.timings) options.timings->add_all(cache);
   else cache.save();

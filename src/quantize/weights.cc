@@ -7,6 +7,7 @@
 
 #include "base/checked.h"
 #include "base/threads.h"
+#include "graph/finite.h"
 #include "graph/ops/dequantize_blocks.h"
 #include "graph/ops/matmul.h"
 #include "graph/ops/transpose.h"
@@ -110,8 +111,7 @@ WeightReport quantize_weights(Graph& graph, const WeightFormat& format, const st
       leave(concat("its weights are ", floats->type()));
       continue;
     }
-    if (!std::all_of(floats->data<float>(), floats->data<float>() + floats->count(),
-                     [](float x) { return std::isfinite(x); })) {
+    if (!all_finite(*floats)) {
       leave("its weights hold NaN or infinity");
       continue;
     }

@@ -6,6 +6,7 @@
 
 #include <cstring>
 
+#include "backends/blocked_weights.h"
 #include "backends/cpu/block_panels.h"
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/onednn.h"
@@ -59,9 +60,7 @@ std::vector<bool> consumed(const Problem& problem) {
 }
 
 ops::BlockedMatrix matrix_of(const Problem& problem) {
-  const auto& op = problem.op.get<BlockedMatMul>();
-  return {*problem.inputs[1].constant, *problem.inputs[2].constant,
-          problem.inputs[3].present ? *problem.inputs[3].constant : Tensor(), op.block_rows, op.block_columns};
+  return blocked_weights(problem, problem.op.get<BlockedMatMul>(), 1);
 }
 
 Support supports_any(const Problem& problem) {

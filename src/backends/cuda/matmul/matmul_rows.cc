@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "backends/axes.h"
+#include "backends/blocked_weights.h"
 #include "backends/cuda/gemm/gemm.h"
 #include "backends/cuda/support/constants.h"
 #include "backends/cuda/support/host_transpose.h"
@@ -89,14 +90,6 @@ Blocks blocks_of(const Problem& problem, int bits) {
   out.zeros_at = round_up<int64_t>(out.scales_at + numbers, 16);
   out.bytes = out.has_zeros ? out.zeros_at + numbers : out.scales_at + numbers;
   return out;
-}
-
-ops::BlockedMatrix matrix_of(const Problem& problem) {
-  const ops::BlockedMatMul op = *blocked(problem);
-  const size_t at = weights_at(problem);
-  const Port& zero = problem.inputs[at + 2];
-  return {*problem.inputs[at].constant, *problem.inputs[at + 1].constant, zero.present ? *zero.constant : Tensor(),
-          op.block_rows, op.block_columns};
 }
 
 // Added to integers of 4 bits, which are unsigned where they are packed.
@@ -248,7 +241,7 @@ std::string between_text(const Problem& problem, std::vector<Slot>& slots) {
 std::vector<std::byte> packed_blocks(const Problem& problem, int bits, bool transposed) {
   const Sizes s = sizes_of(problem);
   const Blocks blocks = blocks_of(problem, bits);
-  const ops::BlockedMatrix matrix = matrix_of(problem);
+  const ops::BlockedMatrix matrix = blocked_weights(problem, *blocked(problem), weights_at(problem));
   if (bits == 4 && !fits_4_bits(problem)) fail(ErrorKind::bad_file, "weights of more than 4 bits");
   std::vector<std::byte> out(size_t(blocks.bytes), std::byte{0});
   std::vector<std::byte> turned;  // as rows of columns
