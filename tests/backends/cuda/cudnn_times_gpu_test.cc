@@ -128,7 +128,7 @@ double time(const cuda::Stream& stream, cuda::CudnnRun& run, const std::vector<c
 
 std::string choices_file(int batch) { return concat(::testing::TempDir(), "/temper_cudnn_choices_", batch); }
 
-void time_resnet(int batch, std::string_view bias, size_t most, size_t most_compiled, size_t layers = 100) {
+void time_resnet(int batch, std::string_view bias, size_t most, size_t layers = 100) {
   TEMPER_NEEDS_MACHINE(machine);
   if (!machine->why_no_cudnn().empty()) GTEST_SKIP() << machine->why_no_cudnn();
   const cuda::Cudnn& cudnn = machine->cudnn();
@@ -136,9 +136,8 @@ void time_resnet(int batch, std::string_view bias, size_t most, size_t most_comp
   const Arena arena(stream, int64_t(batch) * 112 * 112 * 64 * 2);
   CudnnRules rules;
   rules.most = most;
-  rules.most_compiled = most_compiled;
   rules.most_of_one = most;
-  double sum = 0, sum_of_first = 0, sum_of_precompiled = 0;
+  double sum = 0, sum_of_first = 0;
   std::ofstream file(choices_file(batch));
   std::printf("batch %d, bias %s, cuDNN %d\n", batch, std::string(bias).c_str(), cudnn.version());
   for (const Layer& layer : kResnet50) {
@@ -148,44 +147,37 @@ void time_resnet(int batch, std::string_view bias, size_t most, size_t most_comp
     const auto start = std::chrono::steady_clock::now();
     const auto choices = cudnn.choices(conv.graph, rules);
     const double choosing = seconds_since(start);
-    double best = 1e30, first = 1e30, precompiled = 1e30;
+    double best = 1e30, first = 1e30;
     std::string best_text;
-    size_t compiled = 0, best_at = 0;
+    size_t best_at = 0;
     for (size_t i = 0; i < choices.size(); ++i) {
       cuda::CudnnRun run(cudnn, cudnn.plan(conv.graph, choices[i]));
       const double us = time(stream, run, arena.addresses(conv), arena.workspace.address(), batch > 32 ? 4 : 20);
-      compiled += run.plan().compiled();
-      if (!run.plan().compiled()) precompiled = std::min(precompiled, us);
       if (i < 6) first = std::min(first, us);
-      if (us < best)
-        best = us, best_at = i,
-        best_text = concat(run.plan().compiled() ? "compiled " : "", choices[i].text(), " ws=", run.plan().workspace());
+      if (us < best) best = us, best_at = i, best_text = concat(choices[i].text(), " ws=", run.plan().workspace());
     }
     const int out = layer.stride == 1 ? layer.size : layer.size / 2;
     const double flops = 2.0 * batch * out * out * layer.outputs * layer.channels * layer.kernel * layer.kernel;
     std::printf(
-        "%d x %4d@%-3d -> %4d k%d s%d%s%s: best %8.2f us (%5.0f TFLOP/s, #%zu of %zu, %zu compiled) of 6 %8.2f, "
-        "precompiled %8.2f; chosen in %.2f s; %s\n",
+        "%d x %4d@%-3d -> %4d k%d s%d%s%s: best %8.2f us (%5.0f TFLOP/s, #%zu of %zu) of 6 %8.2f; "
+        "chosen in %.2f s; %s\n",
         layer.count, layer.channels, layer.size, layer.outputs, layer.kernel, layer.stride, layer.residual ? " +" : "",
-        layer.relu ? " relu" : "", best, flops / best / 1e6, best_at, choices.size(), compiled, first, precompiled,
-        choosing, best_text.c_str());
+        layer.relu ? " relu" : "", best, flops / best / 1e6, best_at, choices.size(), first, choosing,
+        best_text.c_str());
     std::fflush(stdout);
     if (!choices.empty()) file << choices[best_at].text() << "\n";
     sum += best * layer.count;
     sum_of_first += first * layer.count;
-    sum_of_precompiled += precompiled * layer.count;
   }
-  std::printf(
-      "batch %d, bias %s: sum of the best %.1f us, of the best of the first 6 %.1f us, of the best precompiled %.1f "
-      "us\n",
-      batch, std::string(bias).c_str(), sum, sum_of_first, sum_of_precompiled);
+  std::printf("batch %d, bias %s: sum of the best %.1f us, of the best of the first 6 %.1f us\n", batch,
+              std::string(bias).c_str(), sum, sum_of_first);
 }
 
-TEST(CudnnTimes, DISABLED_OfResnet50AtBatch1) { time_resnet(1, "f16", 30, 1); }
-TEST(CudnnTimes, DISABLED_OfResnet50AtBatch8) { time_resnet(8, "f16", 20, 0); }
-TEST(CudnnTimes, DISABLED_OfResnet50AtBatch128) { time_resnet(128, "f16", 30, 2); }
-TEST(CudnnTimes, DISABLED_OfResnet50AtBatch256) { time_resnet(256, "f16", 14, 0); }
-TEST(CudnnTimes, DISABLED_WithABiasOfF32) { time_resnet(128, "f32", 4, 4, 4); }
+TEST(CudnnTimes, DISABLED_OfResnet50AtBatch1) { time_resnet(1, "f16", 30); }
+TEST(CudnnTimes, DISABLED_OfResnet50AtBatch8) { time_resnet(8, "f16", 20); }
+TEST(CudnnTimes, DISABLED_OfResnet50AtBatch128) { time_resnet(128, "f16", 30); }
+TEST(CudnnTimes, DISABLED_OfResnet50AtBatch256) { time_resnet(256, "f16", 14); }
+TEST(CudnnTimes, DISABLED_WithABiasOfF32) { time_resnet(128, "f32", 4, 4); }
 
 // In a process of its own: what a plan's load costs. The choices are those that an earlier run found.
 TEST(CudnnTimes, DISABLED_OfLoading) {

@@ -22,14 +22,9 @@ struct Made {
   int64_t version = 0, workspace = 0;
 };
 
-CudnnRules rules_of(const Problem& problem, const Device& device) {
+CudnnRules rules_of(const Problem& problem) {
   CudnnRules rules;
   rules.tf32 = problem.op.get<ops::Conv>().tf32;
-  // Engines that cuDNN compiles cost a build seconds each, on the thread that searches. On Hopper in 16 bits none won:
-  // in a detector with SiLU on an H200 the nearest took 1.17 times as long as the pipeline. Nor are they asked for
-  // TF32, which the pipeline computes, too: ResNet-50 and YOLOv8n had not been built after 75 and 175 s.
-  const bool on_tensor_cores = rules.tf32 || size_of(problem.inputs[0].type.dtype) < 4;
-  if (device.gpu->gpu()->info().major >= 9 && on_tensor_cores) rules.most_compiled = 0;
   return rules;
 }
 
@@ -39,8 +34,8 @@ Support supports(const Problem& problem, const Device& device) {
   if (!device.gpu) return refused("no GPU is open");
   if (const std::string why = device.gpu->why_no_cudnn(); !why.empty()) return refused("cuDNN is not there: ", why);
   // A plan has been through this, and its configuration proves it.
-  if (problem.inputs[1].constant && device.gpu->cudnn().choices(conv.graph, rules_of(problem, device)).empty())
-    return refused("cuDNN ", device.gpu->cudnn().version(), " has no deterministic engine for it that is compiled");
+  if (problem.inputs[1].constant && device.gpu->cudnn().choices(conv.graph, rules_of(problem)).empty())
+    return refused("cuDNN ", device.gpu->cudnn().version(), " comes with no deterministic engine for it");
   return supported();
 }
 
@@ -66,8 +61,7 @@ CudnnChoice choice_of(const Cudnn& cudnn, std::string_view text) {
 
 std::vector<Config> configs(const Problem& problem, const Device& device) {
   std::vector<Config> out;
-  for (const CudnnChoice& choice :
-       device.gpu->cudnn().choices(cuda::cudnn_conv(problem).graph, rules_of(problem, device)))
+  for (const CudnnChoice& choice : device.gpu->cudnn().choices(cuda::cudnn_conv(problem).graph, rules_of(problem)))
     out.push_back(layouts(problem, text_of(device.gpu->cudnn(), choice)));
   return out;
 }
@@ -143,6 +137,6 @@ std::unique_ptr<Kernel> load(const Problem& problem, const Config& config, const
 }  // namespace
 
 extern const Tactic cuda_conv_cudnn;
-const Tactic cuda_conv_cudnn{"cuda.conv.cudnn", 2, supports, configs, build, load, false, nullptr, nullptr, true};
+const Tactic cuda_conv_cudnn{"cuda.conv.cudnn", 3, supports, configs, build, load, false, nullptr, nullptr, true};
 
 }  // namespace temper

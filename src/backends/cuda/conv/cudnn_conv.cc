@@ -23,27 +23,6 @@ bool data_of(DType dtype, CudnnData& out) {
   }
 }
 
-// Not tanh, which is NaN for large numbers in one of cuDNN's engines.
-bool mode_of(Scalar op, CudnnPointwiseMode& out) {
-  using M = CudnnPointwiseMode;
-  static constexpr std::pair<Scalar, M> kModes[] = {{Scalar::add, M::add},     {Scalar::sub, M::sub},
-                                                    {Scalar::mul, M::mul},     {Scalar::div, M::div},
-                                                    {Scalar::min, M::min},     {Scalar::max, M::max},
-                                                    {Scalar::neg, M::neg},     {Scalar::abs, M::abs},
-                                                    {Scalar::floor, M::floor}, {Scalar::ceil, M::ceil},
-                                                    {Scalar::sqrt, M::sqrt},   {Scalar::exp, M::exp},
-                                                    {Scalar::log, M::log},     {Scalar::erf, M::erf},
-                                                    {Scalar::sin, M::sin},     {Scalar::cos, M::cos},
-                                                    {Scalar::tan, M::tan},     {Scalar::sigmoid, M::sigmoid},
-                                                    {Scalar::relu, M::relu},   {Scalar::reciprocal, M::reciprocal}};
-  for (const auto& [scalar, mode] : kModes)
-    if (scalar == op) {
-      out = mode;
-      return true;
-    }
-  return false;
-}
-
 // cuDNN knows two and three spatial axes.
 Dims with_two_axes(Dims dims) {
   if (dims.size() == 3) dims.insert(dims.begin() + 2, 1);
@@ -82,14 +61,9 @@ class Translator {
  private:
   using Where = CudnnValue::Where;
   using Mode = CudnnPointwiseMode;
-  // A value of the program: one of the graph or a number, which may be neither of them yet.
-  struct Held {
-    int value = -1;
-    std::optional<double> number;
-  };
-
-  int add(CudnnData type, const Dims& dims, const Dims& strides, Where where, int port, float number = 0) {
-    out_.graph.values.push_back({type, dims, strides, where, number});
+  static constexpr int kUnread = -1;  // an input of the program that no step has read yet
+  int add(CudnnData type, const Dims& dims, const Dims& strides, Where where, int port) {
+    out_.graph.values.push_back({type, dims, strides, where});
     out_.ports.push_back(port);
     return int(out_.graph.values.size()) - 1;
   }
@@ -132,6 +106,7 @@ class Translator {
     graph.sum = add_inside();
     if (std::string reason = translate_program(op->epilogue); !reason.empty()) return reason;
     sort_sums();
+    if (std::string reason = why_compiled(); !reason.empty()) return reason;
     CudnnValue& result = graph.values[size_t(graph.steps.empty() ? graph.sum : graph.steps.back().y)];
     result.type = result_type;
     result.where = Where::caller;
@@ -140,34 +115,24 @@ class Translator {
   }
 
   std::string translate_program(const Program& program) {
-    held_.push_back({out_.graph.sum, {}});
-    for (int i = 1; i < program.inputs; ++i) held_.push_back({});
+    values_.assign(size_t(program.inputs), kUnread);
+    values_[0] = out_.graph.sum;
     for (const Step& step : program.steps) {
       CudnnData type;
       if (!data_of(step.dtype, type)) return concat("its epilogue computes in ", step.dtype);
-      if (step.op == Scalar::constant) {
-        held_.push_back({-1, step.number});
-        continue;
-      }
       if (step.dtype != DType::f32 && step.dtype != problem_.outputs[0].type.dtype)
         return concat("its epilogue rounds to ", step.dtype, " in between");
-      if (step.op == Scalar::cast) {
-        if (std::string reason = value_of(program, step.args[0]); !reason.empty()) return reason;
-        held_.push_back(held_[size_t(step.args[0])]);
-        continue;
-      }
       if (std::string reason = translate_step(program, step); !reason.empty()) return reason;
     }
-    const Held& result = held_[size_t(program.result())];
     const int last = out_.graph.steps.empty() ? out_.graph.sum : out_.graph.steps.back().y;
-    if (result.value != last) return "its epilogue's result is not what its last step computes";
+    if (values_[size_t(program.result())] != last) return "its epilogue's result is not what its last step computes";
     return "";
   }
 
   // Makes sure that an input of the problem is a value of the graph.
-  std::string value_of(const Program& program, int argument) {
-    Held& held = held_[size_t(argument)];
-    if (held.value >= 0 || held.number) return "";
+  std::string read(const Program& program, int argument) {
+    int& value = values_[size_t(argument)];
+    if (value != kUnread) return "";
     const size_t input = problem_.inputs.size() - size_t(program.inputs - 1) + size_t(argument - 1);
     const Port& port = problem_.inputs[input];
     CudnnData type;
@@ -178,58 +143,67 @@ class Translator {
     dims.insert(dims.begin(), rank - dims.size(), 1);
     dims = with_two_axes(dims);
     const bool last = full || same_memory(dims, Layout::plain, Layout::channels_last);
-    held.value = add(type, dims, last ? channels_last_strides(dims) : plain_strides(dims), Where::caller, int(input));
+    value = add(type, dims, last ? channels_last_strides(dims) : plain_strides(dims), Where::caller, int(input));
     return "";
   }
 
-  int number(double value) {
-    const Dims ones(out_dims_.size(), 1);
-    return add(CudnnData::f32, ones, ones, Where::number, CudnnConv::kNone, float(value));
-  }
-  int operand(const Held& held) { return held.number ? number(*held.number) : held.value; }
   bool inside(int value) const { return out_.graph.values[size_t(value)].where == Where::inside; }
-  bool used_once(const Program& program, int argument) const {
-    int uses = 0;
-    for (const Step& step : program.steps)
-      for (int a = 0; a < arity_of(step.op); ++a) uses += step.args[size_t(a)] == argument;
-    return uses == 1;
-  }
 
   std::string translate_step(const Program& program, const Step& step) {
-    CudnnStep made{};
-    if (!mode_of(step.op, made.mode))
-      return concat("its epilogue has ", name_of(step.op), ", which cuDNN has no step for");
-    const int arity = arity_of(step.op);
-    for (int a = 0; a < arity; ++a)
-      if (std::string reason = value_of(program, step.args[size_t(a)]); !reason.empty()) return reason;
-    Held x = held_[size_t(step.args[0])], b = arity > 1 ? held_[size_t(step.args[1])] : Held{};
-    int first = step.args[0];
-    const bool swaps =
-        step.op == Scalar::add || step.op == Scalar::mul || step.op == Scalar::min || step.op == Scalar::max;
-    if (arity > 1 && swaps && (x.number || (!inside(x.value) && b.value >= 0 && inside(b.value)))) {
-      std::swap(x, b);
-      first = step.args[1];
-    }
-    if (x.number && (arity == 1 || b.number)) return "its epilogue computes with constants alone";
-    auto& steps = out_.graph.steps;
-    // Limits of both kinds are one step of cuDNN's.
-    if (step.op == Scalar::max && b.number) {
-      made.mode = Mode::relu;
-      made.lower = float(*b.number);
-    } else if (step.op == Scalar::min && b.number && !steps.empty() && steps.back().y == x.value &&
-               steps.back().mode == Mode::relu && !steps.back().upper && first == last_ && used_once(program, first) &&
-               *b.number >= steps.back().lower.value_or(0)) {
-      steps.back().upper = float(*b.number);
-      held_.push_back(x);
+    if (step.op != Scalar::add && step.op != Scalar::relu && step.op != Scalar::cast)
+      return concat("its epilogue has ", name_of(step.op), ", for which cuDNN would compile an engine");
+    for (int a = 0; a < arity_of(step.op); ++a)
+      if (std::string reason = read(program, step.args[size_t(a)]); !reason.empty()) return reason;
+    const int x = values_[size_t(step.args[0])];
+    if (step.op == Scalar::cast) {
+      values_.push_back(x);
       return "";
     }
-    made.x = operand(x);
-    if (arity > 1 && made.mode != Mode::relu) made.b = operand(b);
+    CudnnStep made{};
+    made.mode = step.op == Scalar::add ? Mode::add : Mode::relu;
+    made.x = x;
+    if (step.op == Scalar::add) {
+      made.b = values_[size_t(step.args[1])];
+      if (!inside(made.x) && inside(made.b)) std::swap(made.x, made.b);
+    }
     made.y = add_inside();
-    steps.push_back(made);
-    last_ = int(held_.size());
-    held_.push_back({made.y, {}});
+    out_.graph.steps.push_back(made);
+    values_.push_back(made.y);
     return "";
+  }
+
+  // NVIDIA ships engines for a convolution alone, and for one with a residual, a bias and relu, in this order, of which
+  // the bias alone may not be missing: what cudnnConvolutionBiasActivationForward of cuDNN 8 computed. For any other
+  // epilogue cuDNN compiles an engine while it makes the plan: seconds for each of its proposals, on the thread that
+  // asks, and not every engine says so beforehand (CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION). Seen with the cuDNN of
+  // PyTorch 2.11 on an H100: ResNet-50 without biases took minutes to build.
+  std::string why_compiled() const {
+    const auto& steps = out_.graph.steps;
+    if (steps.empty()) return "";
+    const auto is_bias = [&](int value) {
+      const Dims& dims = out_.graph.values[size_t(value)].dims;
+      for (size_t axis = 0; axis < dims.size(); ++axis)
+        if (dims[axis] != (axis == 1 ? out_dims_[1] : 1)) return false;
+      return true;
+    };
+    size_t i = 0;
+    int sum = out_.graph.sum;
+    const auto takes = [&](Mode mode, const auto& operand) {
+      const bool taken = i < steps.size() && steps[i].mode == mode && steps[i].x == sum && operand(steps[i].b);
+      if (taken) sum = steps[i++].y;
+      return taken;
+    };
+    const auto any = [](int) { return true; };
+    const auto is_residual = [&](int value) {
+      return !inside(value) && out_.graph.values[size_t(value)].dims == out_dims_;
+    };
+    if (!takes(Mode::add, is_bias)) {
+      takes(Mode::add, is_residual);
+      if (!takes(Mode::add, is_bias)) return "its epilogue adds no bias: cuDNN would compile an engine for it";
+    }
+    takes(Mode::relu, any);
+    return i == steps.size() ? ""
+                             : "its epilogue is more than a residual, a bias and relu: cuDNN would compile an engine";
   }
 
   // (sum + small) + large becomes (sum + large) + small where nothing else looks at the first sum.
@@ -253,8 +227,7 @@ class Translator {
   const Problem& problem_;
   CudnnConv out_;
   Dims out_dims_;
-  std::vector<Held> held_;  // by value of the program
-  int last_ = -1;           // the program's value that the graph's last step computes
+  std::vector<int> values_;  // of the graph, by value of the program
 };
 
 }  // namespace
@@ -262,7 +235,7 @@ class Translator {
 CudnnConv cudnn_conv(const Problem& problem) { return Translator(problem).run(); }
 
 AlignedBytes channels_last_weights(const Tensor& weights) {
-  const Dims dims = weights.dims();
+  const Dims& dims = weights.dims();
   const size_t size = size_t(size_of(weights.dtype()));
   int64_t taps = 1;
   for (size_t axis = 2; axis < dims.size(); ++axis) taps *= dims[axis];

@@ -14,8 +14,6 @@ namespace temper::cuda {
 namespace {
 
 constexpr size_t kRecentPlans = 64;
-constexpr int64_t kNumberBytes =
-    16;  // that a number lies apart from the next: tensors are described as aligned to that
 // Not everywhere does cuDNN note of this engine that it calls cuBLASLt (9.19, bf16 with three channels).
 constexpr int64_t kCudnnCublasLtEngine = 39;
 constexpr double kOperationsForCublasLt = 2e9;
@@ -40,13 +38,9 @@ std::string CudnnGraph::text() const {
   std::string out = concat("conv ", x, ' ', w, ' ', sum, " by ", dims_text(strides), ' ', dims_text(dilations), ' ',
                            dims_text(pads_before), ' ', dims_text(pads_after));
   for (const CudnnValue& value : values)
-    out += concat("; ", int(value.type), ' ', int(value.where), ' ', dims_text(value.dims), ' ',
-                  dims_text(value.strides), ' ', value.number);
-  for (const CudnnStep& step : steps) {
-    out += concat("; ", int(step.mode), ' ', step.x, ' ', step.b, ' ', step.y);
-    if (step.lower) out += concat(" from ", *step.lower);
-    if (step.upper) out += concat(" to ", *step.upper);
-  }
+    out +=
+        concat("; ", int(value.type), ' ', int(value.where), ' ', dims_text(value.dims), ' ', dims_text(value.strides));
+  for (const CudnnStep& step : steps) { out += concat("; ", int(step.mode), ' ', step.x, ' ', step.b, ' ', step.y); }
   return out;
 }
 
@@ -226,8 +220,6 @@ void Cudnn::describe(const CudnnGraph& graph, std::vector<CudnnObject>& objects)
     set(pointwise, A::pointwise_mode, T::pointwise_mode, int(step.mode));
     set(pointwise, A::pointwise_compute_type, T::data_type, int(CudnnData::f32));
     if (step.mode == CudnnPointwiseMode::relu) set(pointwise, A::pointwise_nan, T::nan_propagation, kCudnnPassNan);
-    if (step.lower) set(pointwise, A::pointwise_relu_lower_clip, T::float32, *step.lower);
-    if (step.upper) set(pointwise, A::pointwise_relu_upper_clip, T::float32, *step.upper);
     finish(pointwise, "describing a pointwise step");
     const CudnnDescriptor mode = pointwise.get();
     const CudnnObject& operation = add(CudnnKind::pointwise_operation);
@@ -279,8 +271,6 @@ std::shared_ptr<const CudnnPlan> Cudnn::make_plan(const CudnnGraph& graph, const
   if (device_) set(engine, A::engine_device, T::descriptor, device_->get());
   finish(engine, concat("taking engine ", choice.engine));
   const CudnnDescriptor engine_handle = engine.get();
-  for (int note : get<int>(engine_handle, A::engine_behaviour_notes, T::behaviour_note, 32))
-    plan->compiled_ |= note >= 0 && note < 32 && (1u << note) == kCudnnCompiles;
   std::vector<CudnnDescriptor> knobs;
   for (const auto& [kind, value] : choice.knobs) {
     const CudnnObject& knob = objects.emplace_back(api_, CudnnKind::knob_choice);
@@ -301,28 +291,9 @@ std::shared_ptr<const CudnnPlan> Cudnn::make_plan(const CudnnGraph& graph, const
   finish(made, concat("making a plan of ", choice.text()));
   plan->workspace_ = get<int64_t>(made.get(), A::plan_workspace, T::int64, 1).at(0);
   if (plan->workspace_ < 0) fail(ErrorKind::machine, "cuDNN asks for a workspace of ", plan->workspace_, " bytes");
-  for (size_t i = 0; i < graph.values.size(); ++i) {
-    const CudnnValue& value = graph.values[i];
-    plan->is_number_.push_back(value.where == CudnnValue::Where::number);
-    if (value.where != CudnnValue::Where::inside) plan->ids_.push_back(int64_t(i) + 1);
-  }
-  upload_numbers(graph, *plan);
-  return plan;
-}
-
-// Numbers are tensors of one element in the GPU's memory, never CUDNN_ATTR_TENSOR_IS_BY_VALUE: where a convolution has
-// one output channel, a number that is added to it has the shape of a bias, and cuDNN's precompiled engines for f32 (0,
-// 11 and 44 of 9.14 and 9.19) take it as that: their kernels read the host's address of the number on the GPU, which
-// loses the context.
-void Cudnn::upload_numbers(const CudnnGraph& graph, CudnnPlan& plan) const {
-  if (!gpu_ || std::find(plan.is_number_.begin(), plan.is_number_.end(), true) == plan.is_number_.end()) return;
-  std::vector<std::byte> bytes(graph.values.size() * size_t(kNumberBytes));
   for (size_t i = 0; i < graph.values.size(); ++i)
-    std::memcpy(bytes.data() + i * size_t(kNumberBytes), &graph.values[i].number, sizeof(float));
-  plan.numbers_ = DeviceMemory(gpu_, int64_t(bytes.size()));
-  const Stream stream(gpu_);
-  stream.copy_to_device(plan.numbers_.address(), bytes.data(), plan.numbers_.bytes());
-  stream.synchronize();
+    if (graph.values[i].where == CudnnValue::Where::caller) plan->ids_.push_back(int64_t(i) + 1);
+  return plan;
 }
 
 std::shared_ptr<const CudnnPlan> Cudnn::plan(const CudnnGraph& graph, const CudnnChoice& choice) const {
@@ -338,8 +309,8 @@ std::shared_ptr<const CudnnPlan> Cudnn::plan(const CudnnGraph& graph, const Cudn
 
 std::vector<CudnnChoice> Cudnn::choices(const CudnnGraph& graph, const CudnnRules& rules) const {
   const std::string text = graph.text();
-  const std::string key = concat(text, " tf32=", rules.tf32, " workspace=", rules.workspace, " most=", rules.most, ' ',
-                                 rules.most_of_one, ' ', rules.most_compiled);
+  const std::string key =
+      concat(text, " tf32=", rules.tf32, " workspace=", rules.workspace, " most=", rules.most, ' ', rules.most_of_one);
   const std::lock_guard lock(mutex_);
   if (const auto known = choices_.find(key); known != choices_.end()) return known->second;
   const auto start = std::chrono::steady_clock::now();
@@ -349,8 +320,10 @@ std::vector<CudnnChoice> Cudnn::choices(const CudnnGraph& graph, const CudnnRule
   const bool without_cublaslt = operations_of(graph) < kOperationsForCublasLt ||
                                 graph.values.at(size_t(graph.x)).dims.at(1) % 8 != 0 ||
                                 graph.values.at(size_t(graph.sum)).dims.at(1) % 8 != 0;
+  // An engine that cuDNN compiles costs a build seconds, on the thread that searches, and in 16 bits on Hopper none
+  // won.
   const uint32_t behaves_otherwise =
-      kCudnnReordersFilter | kCudnnReordersBias | (without_cublaslt ? kCudnnCallsCublasLt : 0);
+      kCudnnCompiles | kCudnnReordersFilter | kCudnnReordersBias | (without_cublaslt ? kCudnnCallsCublasLt : 0);
   const bool wide = graph.values.at(size_t(graph.x)).type == CudnnData::f32;
   uint32_t refused = kCudnnDownConvert | kCudnnReducedReduction | kCudnnFft | kCudnnNondeterministic | kCudnnWinograd;
   if (wide && !rules.tf32) refused |= kCudnnTensorCore;
@@ -363,9 +336,9 @@ std::vector<CudnnChoice> Cudnn::choices(const CudnnGraph& graph, const CudnnRule
     return choices_[key] = {};
   }
   std::vector<CudnnChoice> out;
-  std::map<int64_t, size_t> of_one;
+  std::map<int64_t, size_t> of_one;  // tries: one that the engine refuses takes its time, too
   auto attempt = [&](const CudnnChoice& choice) {
-    if (std::find(out.begin(), out.end(), choice) != out.end() || of_one[choice.engine] >= rules.most_of_one) return;
+    if (std::find(out.begin(), out.end(), choice) != out.end() || of_one[choice.engine]++ >= rules.most_of_one) return;
     std::shared_ptr<const CudnnPlan> plan;
     try {
       plan = make_plan(graph, choice);
@@ -377,10 +350,8 @@ std::vector<CudnnChoice> Cudnn::choices(const CudnnGraph& graph, const CudnnRule
     if (recent_.size() >= kRecentPlans) recent_.erase(recent_.begin());
     plans_[concat(choice.text(), " of ", text)] = plan;
     recent_.push_back(std::move(plan));
-    ++of_one[choice.engine];
     out.push_back(choice);
   };
-  std::vector<CudnnChoice> compiled;
   for (int mode : {kCudnnHeuristicsA, kCudnnHeuristicsFallback})
     for (const CudnnObject& config : candidates(objects.back().get(), mode)) {
       if (out.size() >= rules.most) break;
@@ -395,14 +366,10 @@ std::vector<CudnnChoice> Cudnn::choices(const CudnnGraph& graph, const CudnnRule
       if (behaviour & behaves_otherwise) continue;
       const CudnnChoice choice = choice_of(config.get());
       if (without_cublaslt && choice.engine == kCudnnCublasLtEngine) continue;
-      if (behaviour & kCudnnCompiles) compiled.push_back(choice);
-      else attempt(choice);
+      attempt(choice);
     }
-  // An engine that refuses after all has been compiled for as long: tries count.
-  if (out.empty())
-    for (size_t i = 0; i < std::min(compiled.size(), rules.most_compiled); ++i) attempt(compiled[i]);
-  log(LogLevel::debug, "cuDNN: ", out.size(), " candidates, ", compiled.size(), " engines that it compiles, for ", text,
-      ": asked in ", std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), " s");
+  log(LogLevel::debug, "cuDNN: ", out.size(), " candidates for ", text, ": asked in ",
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), " s");
   return choices_[key] = out;
 }
 
@@ -411,12 +378,7 @@ CudnnRun::CudnnRun(const Cudnn& cudnn, std::shared_ptr<const CudnnPlan> plan) : 
 void CudnnRun::launch(const Stream& stream, std::span<const DevicePointer> addresses, DevicePointer workspace) {
   std::vector<const void*> pointers;
   pointers.reserve(plan_->ids_.size());
-  for (int64_t id : plan_->ids_) {
-    const size_t value = size_t(id - 1);
-    pointers.push_back(std::bit_cast<const void*>(
-        plan_->is_number_[value] ? plan_->numbers_.address() + DevicePointer(value * size_t(kNumberBytes))
-                                 : addresses[value]));
-  }
+  for (int64_t id : plan_->ids_) pointers.push_back(std::bit_cast<const void*>(addresses[size_t(id - 1)]));
   const void* scratch = std::bit_cast<const void*>(workspace);
   const CudnnApi& api = cudnn_.api_;
   if (!pack_ || pointers != pointers_ || scratch != workspace_) {

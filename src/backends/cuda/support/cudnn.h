@@ -12,11 +12,10 @@
 namespace temper::cuda {
 
 struct CudnnValue {
-  enum class Where { caller, inside, number };
+  enum class Where { caller, inside };
   CudnnData type = CudnnData::f32;
   Dims dims, strides;  // strides in elements
   Where where = Where::inside;
-  float number = 0;
   bool operator==(const CudnnValue&) const = default;
 };
 
@@ -24,7 +23,6 @@ struct CudnnValue {
 struct CudnnStep {
   CudnnPointwiseMode mode;
   int x = -1, b = -1, y = -1;
-  std::optional<float> lower, upper;  // of relu
 };
 
 // All numbers of values are positions in `values`.
@@ -50,7 +48,6 @@ struct CudnnRules {
   bool tf32 = false;                      // f32 convolutions may round their operands to TF32
   int64_t workspace = int64_t(64) << 20;  // bytes, at most
   size_t most = 10, most_of_one = 4;      // choices in all, of one engine
-  size_t most_compiled = 2;  // tries with engines that cuDNN compiles, for seconds each: none where there are others
 };
 
 class CudnnObject {
@@ -70,17 +67,13 @@ class CudnnObject {
 class CudnnPlan {
  public:
   int64_t workspace() const { return workspace_; }
-  bool compiled() const { return compiled_; }  // when it was made, rather than by NVIDIA
 
  private:
   friend class Cudnn;
   friend class CudnnRun;
   std::vector<CudnnObject> objects_;  // the last is the plan, the others are what it was made from
   std::vector<int64_t> ids_;          // of the values that a run must give addresses of
-  DeviceMemory numbers_;              // kNumberBytes for each value of the graph, where any is a number
-  std::vector<bool> is_number_;       // by value
   int64_t workspace_ = 0;
-  bool compiled_ = false;
 };
 
 class Cudnn {
@@ -119,7 +112,6 @@ class Cudnn {
   void finish(const CudnnObject& object, std::string_view what) const;
   // Appends the graph's descriptors; the last is the operation graph.
   void describe(const CudnnGraph& graph, std::vector<CudnnObject>& objects) const;
-  void upload_numbers(const CudnnGraph& graph, CudnnPlan& plan) const;
   std::vector<CudnnObject> candidates(CudnnDescriptor graph, int mode) const;
   CudnnChoice choice_of(CudnnDescriptor config) const;
   std::shared_ptr<const CudnnPlan> make_plan(const CudnnGraph& graph, const CudnnChoice& choice) const;
@@ -141,7 +133,7 @@ class CudnnRun {
  public:
   CudnnRun(const Cudnn& cudnn, std::shared_ptr<const CudnnPlan> plan);
   const CudnnPlan& plan() const { return *plan_; }
-  // `addresses`: by value of the graph; those that lie inside and numbers are not looked at.
+  // `addresses`: by value of the graph; those that lie inside are not looked at.
   void launch(const Stream& stream, std::span<const DevicePointer> addresses, DevicePointer workspace);
 
  private:

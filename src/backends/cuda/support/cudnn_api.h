@@ -33,8 +33,6 @@ enum class CudnnAttribute : int {
   pointwise_mode = 0,
   pointwise_compute_type = 1,
   pointwise_nan = 2,
-  pointwise_relu_lower_clip = 3,
-  pointwise_relu_upper_clip = 4,
   convolution_compute_type = 100,
   convolution_mode = 101,
   convolution_dilations = 102,
@@ -107,28 +105,7 @@ enum class CudnnType : int {
 enum class CudnnData : int { f32 = 0, f16 = 2, bf16 = 9 };
 
 // Values of cudnnPointwiseMode_t.
-enum class CudnnPointwiseMode : int {
-  add = 0,
-  mul = 1,
-  min = 2,
-  max = 3,
-  sqrt = 4,
-  div = 6,
-  sub = 9,
-  abs = 10,
-  ceil = 11,
-  cos = 12,
-  exp = 13,
-  floor = 14,
-  log = 15,
-  neg = 16,
-  sin = 18,
-  tan = 19,
-  erf = 20,
-  reciprocal = 22,
-  relu = 100,
-  sigmoid = 102,
-};
+enum class CudnnPointwiseMode : int { add = 0, relu = 100 };
 
 constexpr int kCudnnCrossCorrelation = 1;                           // cudnnConvolutionMode_t
 constexpr int kCudnnPassNan = 1;                                    // cudnnNanPropagation_t
