@@ -190,7 +190,7 @@ const Tactic& tactic_of(const Problem& problem) {
   return problem.op.is<ops::Conv>() ? cuda_conv_cublaslt_int8 : cuda_matmul_cublaslt_int8;
 }
 
-TEST(CublasLtIntegers, GiveTheReferencesBitsWithWhatIsLaunchedBehindThem) {
+TEST(EmulatedCublasLtIntegers, GiveTheReferencesBitsWithWhatIsLaunchedBehindThem) {
   const char* const lines =
       "matmul(i8[9,64]{-128..128}, i8[64,24]*{-128..128}) epilogue=\"(1)\"\n"
       "matmul(i8[2,5,64]{-128..128}, i8[64,24]*{-128..128}, f32[24]*{-5000..5000}, i8[2,5,24]{-128..128}) "

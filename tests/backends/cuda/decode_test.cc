@@ -29,7 +29,7 @@ matmul(bf16[2,9000], bf16[9000,3]*, bf16[2,1]) epilogue="(2) 2=cast.f32(1) 3=mul
 reference matmul(f16[2,8], f16[8,5]*) epilogue="(1) 1=round.f32(0) 2=cast.i8(1)"
 )text";
 
-TEST(MatmulRows, AgreeWithTheReference) {
+TEST(EmulatedMatmulRows, AgreeWithTheReference) {
   const testing::EmulatedGpu emulated;
   testing::check_lines("rows", std::string(kLines), emulated.compiler(), emulated.gpu(),
                        {.recipes = "cuda.matmul.rows"});
@@ -43,13 +43,13 @@ attention(f16[1,1,256], f16[1,70,256], f16[1,70,256]) heads=2 kv_heads=2 scale=-
 attention(bf16[1,1,256], bf16[1,90,256], bf16[1,90,256], _, i64[1]=[77]) scale=0.0625 left=20 right=0 from_end=true
 )text";
 
-TEST(AttentionOne, AgreesWithTheReference) {
+TEST(EmulatedAttentionOne, AgreesWithTheReference) {
   const testing::EmulatedGpu emulated;
   testing::check_lines("one", std::string(kAttentions), emulated.compiler(), emulated.gpu(),
                        {.recipes = "cuda.attention.one"});
 }
 
-TEST(LongRows, HaveTheirBestElementFound) {
+TEST(EmulatedLongRows, HaveTheirBestElementFound) {
   const testing::EmulatedGpu emulated;
   const std::string lines =
       "arg_reduce(f32[2,3000]) axis=1\narg_reduce(f16[1,20000]) axis=1 last=true\n"
@@ -68,14 +68,14 @@ normalized_matmul(bf16[2,4,72], bf16[72]*, bf16[72,7]*) axes=[2] center=false ep
 normalized_matmul(f16[2,3080], f16[3080,5]*) axes=[1] between="(1) 1=cast.f16(0)" epilogue="(1) 1=cast.f16(0)"
 )text";
 
-TEST(MatmulRows, NormaliseTheirRowsBefore) {
+TEST(EmulatedMatmulRows, NormaliseTheirRowsBefore) {
   const testing::EmulatedGpu emulated;
   testing::check_lines("normalized", std::string(kNormalized), emulated.compiler(), emulated.gpu(),
                        {.recipes = "cuda.matmul.rows"});
 }
 
 // Weights of few bits, as tests/cases has them, with every configuration.
-TEST(MatmulRows, ReadWeightsOf8And4Bits) {
+TEST(EmulatedMatmulRows, ReadWeightsOf8And4Bits) {
   const testing::EmulatedGpu emulated;
   testing::check_cases("blocked_matmul", emulated.compiler(), emulated.gpu(),
                        {.recipes = "cuda.matmul.rows", .one_config = true});
@@ -85,7 +85,7 @@ TEST(MatmulRows, ReadWeightsOf8And4Bits) {
 }
 
 // Any number of rows and columns, depth and block that the kernel takes, in either form of the weights.
-TEST(MatmulRows, ReadWeightsInBlocksOfRandomShapes) {
+TEST(EmulatedMatmulRows, ReadWeightsInBlocksOfRandomShapes) {
   const testing::EmulatedGpu emulated;
   const char* asked = std::getenv("TEMPER_RANDOM_SHAPES");
   const int count = asked ? std::atoi(asked) : 6;
@@ -118,13 +118,13 @@ appending_attention(bf16[1,1,64], bf16[1,40,32], bf16[1,1,32], bf16[1,40,32], bf
 appending_attention(bf16[1,1,256], bf16[1,90,256], bf16[1,1,256], bf16[1,90,256], bf16[1,1,256], i64[1]=[76], _, i64[1]=[77]) scale=0.0625
 )text";
 
-TEST(AttentionOne, AppendsToItsCaches) {
+TEST(EmulatedAttentionOne, AppendsToItsCaches) {
   const testing::EmulatedGpu emulated;
   testing::check_lines("appending", std::string(kAppending), emulated.compiler(), emulated.gpu(),
                        {.recipes = "cuda.attention.one"});
 }
 
-using Decode = testing::EmulatedBuilds;
+using EmulatedDecode = testing::EmulatedBuilds;
 
 std::shared_ptr<Engine> gpt2(const std::string& device, const std::string& precision,
                              std::optional<WeightFormat> weights = std::nullopt, int64_t piece = 4, int layers = 2) {
@@ -143,7 +143,7 @@ std::shared_ptr<Engine> gpt2(const std::string& device, const std::string& preci
 }
 
 // Caches are in fp16 and so is what is appended: nothing of them is cast.
-TEST_F(Decode, ATokenOfGpt2TakesFiveStepsALayer) {
+TEST_F(EmulatedDecode, ATokenOfGpt2TakesFiveStepsALayer) {
   const auto engine = gpt2("cuda:0", "fp16");
   std::map<std::string, int> steps;
   int all = 0;
@@ -193,7 +193,7 @@ int steps_in_blocks(const Plan& plan) {
   return count;
 }
 
-TEST_F(Decode, ATokenOfGpt2ReadsWeightsOfFewBitsAsTheyAre) {
+TEST_F(EmulatedDecode, ATokenOfGpt2ReadsWeightsOfFewBitsAsTheyAre) {
   for (const WeightFormat& format : {WeightFormat{8, 32}, WeightFormat{4, 32}}) {
     const auto engine = gpt2("cuda:0", "fp16", format);
     for (const auto& plan : engine->plans()) EXPECT_EQ(steps_in_blocks(*plan), 2 * 4 + 1);
@@ -202,7 +202,7 @@ TEST_F(Decode, ATokenOfGpt2ReadsWeightsOfFewBitsAsTheyAre) {
 }
 
 // A plan for more rows than the kernel takes multiplies by floats; the one for a token beside it does not.
-TEST_F(Decode, ManyRowsAreMultipliedByFloatsOfTheSameWeights) {
+TEST_F(EmulatedDecode, ManyRowsAreMultipliedByFloatsOfTheSameWeights) {
   const auto engine = gpt2("cuda:0", "fp16", WeightFormat{4, 32}, 16, 1);
   std::set<int> counts;
   for (const auto& plan : engine->plans()) counts.insert(steps_in_blocks(*plan));
@@ -219,7 +219,7 @@ TEST_F(Decode, ManyRowsAreMultipliedByFloatsOfTheSameWeights) {
 }
 
 // What was begun with a token that turns out not to be read next counts for nothing.
-TEST_F(Decode, TheNextTokenIsBegunBeforeTheLastIsKnown) {
+TEST_F(EmulatedDecode, TheNextTokenIsBegunBeforeTheLastIsKnown) {
   const auto engine = gpt2("cuda:0", "fp16");
   const auto runs = [](TokenReader& reader) { return reader.session().statistics().runs; };
   const std::vector<int64_t> prompt{3, 14, 15};
@@ -265,7 +265,7 @@ TEST_F(Decode, TheNextTokenIsBegunBeforeTheLastIsKnown) {
 }
 
 // Each call of the driver that fails leaves the rows as they were.
-TEST_F(Decode, GoesOnAfterAFailureWithATokenUnderWay) {
+TEST_F(EmulatedDecode, GoesOnAfterAFailureWithATokenUnderWay) {
   TokenReader reader(gpt2("cuda:0", "fp16")), other(reader.session().shared_engine());
   other.read({{3, 14, 15}});
   std::vector<int64_t> want;
@@ -291,7 +291,7 @@ TEST_F(Decode, GoesOnAfterAFailureWithATokenUnderWay) {
     }
     EXPECT_TRUE(read);
     EXPECT_EQ(reader.length(0), int64_t(4 + at));
-    if (at + 1 < want.size()) EXPECT_EQ(reader.next(0), want[at + 1]) << at;
+    if (at + 1 < want.size()) { EXPECT_EQ(reader.next(0), want[at + 1]) << at; }
   }
   EXPECT_GT(failed, 0);
 }
