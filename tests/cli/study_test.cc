@@ -123,8 +123,7 @@ TEST(StudyVerb, ALayerThatInt8DestroysIsRaisedAndTheBudgetHolds) {
   EXPECT_EQ(layers[0].at("decision"), "fp32");
   EXPECT_EQ(layers[1].at("decision"), "int8");
   EXPECT_GT(layers[0].at("drop").get<double>(), layers[1].at("drop").get<double>());
-  // Elsewhere INT8 is the reference's, and saves nothing.
-  EXPECT_EQ(layers[1].at("saves_ms").is_null(), !open_device("cpu").avx2);
+  EXPECT_FALSE(layers[1].at("saves_ms").is_null());  // every CPU has a kernel for it in INT8
 
   ASSERT_EQ(temper(folder, how + "--max-drop 1% -o two --device cpu,cpu").code, 0) << "candidates are judged on both";
   auto again = read_json(folder + "two/study.json").at("mixed"), first = one.at("mixed");

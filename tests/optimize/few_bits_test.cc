@@ -4,8 +4,10 @@
 
 #include <set>
 
+#include "backends/backend.h"
 #include "graph/random.h"
 #include "optimize/build_engine.h"
+#include "optimize/precision.h"
 #include "quantize/weights.h"
 
 namespace temper {
@@ -71,6 +73,7 @@ TEST(FewBits, EveryKernelIsTimedForEachNumberOfRows) {
 }
 
 TEST(FewBits, OtherPrecisionsHaveWeightsOfFloats) {
+  if (!open_device("cpu").avx512_bf16) GTEST_SKIP() << why_no_bf16();
   BuildOptions options;
   options.measure = false;
   options.threads = 1;

@@ -152,20 +152,20 @@ int64_t sum(const std::map<std::string, int64_t>& counts) {
   return all;
 }
 
-// Every measurement takes 60 ms by this clock.
+// Every measurement takes 60 ms by this clock, every candidate several; some CPUs have three for this convolution.
 TEST_F(Settle, WhatASearchHasNoTimeForIsLeftOutAndSaid) {
   const auto whole = build(network(false));
   const int all = measured;
-  ASSERT_GT(all, 3);
+  ASSERT_GT(all, 2);
   EXPECT_TRUE(whole->plans().at(0)->not_measured.empty());
   std::filesystem::remove(cache);
-  time_limit = 0.3;
+  time_limit = 0.1;
   const auto cut = build(network(false));
   const Plan& plan = *cut->plans().at(0);
   EXPECT_GT(measured, 0);
   EXPECT_GT(sum(plan.not_measured), 0);
   EXPECT_EQ(measured + sum(plan.not_measured), all);
-  const std::string expected = concat("the search ended after 0.3 s (--time-limit): ", all - measured, " candidate");
+  const std::string expected = concat("the search ended after 0.1 s (--time-limit): ", all - measured, " candidate");
   EXPECT_TRUE(std::ranges::any_of(cut->info().notes, [&](const std::string& note) {
     return note.starts_with(expected) && note.find(plan.not_measured.begin()->first) != note.npos;
   })) << (cut->info().notes.empty() ? "no note" : cut->info().notes.back());
