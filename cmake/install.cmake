@@ -26,7 +26,7 @@ install(FILES LICENSE THIRD_PARTY.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DO
 # Read from the help, so that it cannot say something else; completions ask the program itself.
 set(MANUAL ${CMAKE_CURRENT_BINARY_DIR}/manual)
 add_custom_command(OUTPUT ${MANUAL}/made
-  COMMAND ${TEMPER_PYTHON} ${CMAKE_SOURCE_DIR}/cmake/manual.py ${TEMPER_RUNS} ${MANUAL}
+  COMMAND ${TEMPER_PYTHON} ${CMAKE_SOURCE_DIR}/cmake/manual.py ${MANUAL} ${CMAKE_CROSSCOMPILING_EMULATOR} $<TARGET_FILE:temper>
   COMMAND ${CMAKE_COMMAND} -E touch ${MANUAL}/made
   DEPENDS temper ${CMAKE_SOURCE_DIR}/cmake/manual.py VERBATIM)
 add_custom_target(manual ALL DEPENDS ${MANUAL}/made)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Manual pages, read from the program's own help.
 
-usage: manual.py TEMPER FOLDER     writes FOLDER/man1/*.1
+usage: manual.py FOLDER [EMULATOR...] TEMPER     writes FOLDER/man1/*.1
 """
 import dataclasses
 import pathlib
@@ -69,7 +69,7 @@ def parse_help(name, text):
 
 
 def help_of(temper, *verb):
-    return subprocess.run([temper, *verb, "--help"], capture_output=True, text=True, check=True).stdout
+    return subprocess.run([*temper, *verb, "--help"], capture_output=True, text=True, check=True).stdout
 
 
 def roff(text):
@@ -103,10 +103,10 @@ def man_page(page, version, verbs):
 
 
 def main():
-    if len(sys.argv) != 3:
+    if len(sys.argv) < 3:
         sys.exit(__doc__)
-    temper, folder = sys.argv[1], pathlib.Path(sys.argv[2])
-    version = subprocess.run([temper, "--version"], capture_output=True, text=True, check=True).stdout.split()[1]
+    folder, temper = pathlib.Path(sys.argv[1]), sys.argv[2:]
+    version = subprocess.run([*temper, "--version"], capture_output=True, text=True, check=True).stdout.split()[1]
     top = parse_help("temper", help_of(temper))
     verbs = [option.names[0] for title, options in top.sections if title != "Options" for option in options]
     pages = {verb: parse_help(f"temper-{verb}", help_of(temper, verb)) for verb in verbs}

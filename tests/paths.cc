@@ -5,6 +5,7 @@ namespace temper::paths {
 
 std::string source_folder() { return TEMPER_SOURCE_DIR; }
 std::string program() { return TEMPER_PROGRAM; }
+std::string compiler() { return TEMPER_COMPILER; }
 std::string emulator_folder() { return TEMPER_EMULATOR; }
 std::string scripted_driver_folder() { return TEMPER_EMULATOR "/../scripted"; }
 

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "../cli/program.h"
+#include "../paths.h"
 
 namespace temper {
 namespace {
@@ -36,7 +37,10 @@ extern "C" int InitializeInjectionNvtx2(const void* (*exported)(unsigned)) {
 TEST(StepRanges, NameEachStepToAProfilerWhereThatIsAskedFor) {
   const std::string folder = test_folder();
   write_text(folder + "profiler.cc", kProfiler);
-  ASSERT_EQ(std::system(("cd '" + folder + "' && c++ -shared -fPIC -o libnvToolsExt.so.1 profiler.cc").c_str()), 0);
+  ASSERT_EQ(
+      std::system(
+          ("cd '" + folder + "' && " + paths::compiler() + " -shared -fPIC -o libnvToolsExt.so.1 profiler.cc").c_str()),
+      0);
   ASSERT_EQ(temper(folder, "zoo digits_cnn -o m.onnx --quiet").code, 0);
   ASSERT_EQ(temper(folder, "build m.onnx -o m.plan --quick --quiet --threads 1").code, 0);
   const std::string run = "bench m.plan --iterations 3 --warmup 1 --quiet",
