@@ -3,6 +3,7 @@
 // reference.
 #include "backends/cuda/gemm/gemm.h"
 #include "check_cases.h"
+#include "random_blocks.h"
 
 namespace temper {
 namespace {
@@ -21,6 +22,13 @@ TEST_P(CudaCases, AgreeWithTheReferenceOnEveryRecipe) {
 
 INSTANTIATE_TEST_SUITE_P(Files, CudaCases, ::testing::ValuesIn(case_files()),
                          [](const auto& each) { return each.param; });
+
+TEST(CudaMatmulRows, ReadWeightsInBlocksOfRandomShapes) {
+  TEMPER_NEEDS_GPU(gpu);
+  TEMPER_NEEDS_NVRTC(compiler);
+  testing::check_lines("random", testing::random_blocked_products(12), *compiler, gpu,
+                       {.recipes = "cuda.matmul.rows", .one_config = true});
+}
 
 // For every tile, also those that would not be chosen for such sizes.
 const char* const kProducts[] = {

@@ -3,9 +3,7 @@
 // do not fill a block, rows of several batches, parts of tensors.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <map>
-#include <random>
 #include <set>
 
 #include "check_cases.h"
@@ -14,6 +12,7 @@
 #include "onnx/import.h"
 #include "optimize/build_engine.h"
 #include "quantize/weights.h"
+#include "random_blocks.h"
 #include "runtime/generate.h"
 #include "zoo/networks.h"
 
@@ -84,29 +83,9 @@ TEST(EmulatedMatmulRows, ReadWeightsOf8And4Bits) {
                        {.recipes = "cuda.matmul.rows", .one_config = true});
 }
 
-// Any number of rows and columns, depth and block that the kernel takes, in either form of the weights.
 TEST(EmulatedMatmulRows, ReadWeightsInBlocksOfRandomShapes) {
   const testing::EmulatedGpu emulated;
-  const char* asked = std::getenv("TEMPER_RANDOM_SHAPES");
-  const int count = asked ? std::atoi(asked) : 6;
-  std::mt19937 random(20261125);
-  const auto draw = [&](int64_t least, int64_t most) { return std::uniform_int_distribution(least, most)(random); };
-  std::string lines;
-  for (int i = 0; i < count; ++i) {
-    const int64_t rows = draw(1, 8), depth = 8 * draw(1, 160), columns = draw(1, 40), along = draw(0, 3);
-    const int64_t block = along ? 8 * draw(1, 8) : depth, across = draw(0, 3) ? 1 : draw(1, 5);
-    const auto blocks = [](int64_t size, int64_t each) { return (size + each - 1) / each; };
-    const bool turned = draw(0, 1), is_signed = draw(0, 1), few = draw(0, 1);
-    const auto matrix = [&](int64_t k, int64_t n) { return turned ? concat(n, ',', k) : concat(k, ',', n); };
-    const std::string numbers = concat("f32[", matrix(blocks(depth, block), blocks(columns, across)), "]*");
-    lines += concat("reference blocked_matmul(", draw(0, 1) ? "f16[" : "bf16[", rows, ',', depth, "], ",
-                    is_signed ? "i8[" : "u8[", matrix(depth, columns), "]*{",
-                    is_signed ? (few ? "-8..8" : "-128..128") : (few ? "0..16" : "0..256"), "}, ", numbers, ", ",
-                    draw(0, 1) ? "_" : numbers,
-                    turned ? ") transpose_b=true block_rows=" : ") block_rows=", turned ? across : block,
-                    " block_columns=", turned ? block : across, " epilogue=\"(1) 1=cast.f16(0)\"\n");
-  }
-  testing::check_lines("random", lines, emulated.compiler(), emulated.gpu(),
+  testing::check_lines("random", testing::random_blocked_products(6), emulated.compiler(), emulated.gpu(),
                        {.recipes = "cuda.matmul.rows", .one_config = true});
 }
 
