@@ -203,7 +203,13 @@ Pipeline rows_pipeline(FusionTaken taken) {
   PassFunction fuse = [taken = std::move(taken)](Graph& graph, const PassOptions& options) {
     return fuse_few_rows(graph, taken, options.time);
   };
-  return {6, "rows", {{"fuse_few_rows", std::move(fuse)}}};
+  return {6,
+          "rows",
+          {
+              // Shapes are numbers now: a range may be one zero, and nothing be left of a sum with it.
+              {"fuse_pointwise", fuse_pointwise},
+              {"fuse_few_rows", std::move(fuse)},
+          }};
 }
 
 Pipeline shapes_pipeline(FusionTaken taken, std::function<bool(const std::string& name)> wanted,
