@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""usage: torch_compile.py resnet50|bert [--frozen] [--device cpu|cuda] [--small] [--pairs 2000] [--quick] [--wait FILE]: what a call through
+"""usage: torch_compile.py resnet50|bert [--frozen] [--no-guards] [--device cpu|cuda] [--small] [--pairs 2000] [--quick] [--wait FILE]: what a call through
 torch.compile(backend="temper") costs beside Engine.run of the same engine, and whether both give the same bits. Needs PyTorch, and torchvision or
 transformers; weights are drawn. Prints a row: model, bits, Engine.run, torch.compile, how much more (median of pairs), PyTorch's own part; in us.
 
@@ -63,6 +63,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("model", choices=["resnet50", "bert"])
     parser.add_argument("--frozen", action="store_true", help="weights never change, and PyTorch makes no guards of modules")
+    parser.add_argument("--no-guards", action="store_true", help="and PyTorch makes no guards at all: Engine.run refuses other shapes and types by itself")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--small", action="store_true", help="as many layers and weights, which are smaller: a CPU's runs do not hide what a call costs")
     parser.add_argument("--pairs", type=int, default=2000)
@@ -74,8 +75,11 @@ def main():
     stream = torch.cuda.current_stream().cuda_stream if options.device == "cuda" else None
     model, inputs = {"resnet50": resnet50, "bert": bert}[options.model](options.small)
     model, inputs = model.to(options.device), tuple(x.to(options.device) for x in inputs)
-    no_guards = {"guard_filter_fn": torch.compiler.skip_guard_on_all_nn_modules_unsafe} if options.frozen else {}
-    given = {"quick": options.quick, **({"threads": 1} if options.small else {}), **({"frozen": True} if options.frozen else {}), **no_guards}
+    frozen = options.frozen or options.no_guards
+    left_out = torch.compiler.skip_all_guards_unsafe if options.no_guards else torch.compiler.skip_guard_on_all_nn_modules_unsafe
+    no_guards = {"guard_filter_fn": left_out} if frozen else {}
+    given = {"quick": options.quick, **({"threads": 1} if options.small else {}), **({"frozen": True} if frozen else {}), **no_guards}
+    how = ", frozen, without guards" + ("" if options.no_guards else " of modules") if frozen else ""
     kept = []
 
     class Kept(temper.pytorch._Compiled):
@@ -112,7 +116,7 @@ def main():
             torch._dynamo.reset()
             floor = torch.compile(model, backend=lambda graph, example: lambda *arguments: (into,), options=dict(no_guards))
             own, _ = paired(lambda: floor(*inputs), lambda: None, options.pairs, rest)
-    print(f"| {options.model}{', small' if options.small else ''}{', frozen, without guards of modules' if options.frozen else ''} | {'the same bits' if same else 'OTHER BITS'} | {statistics.median(run):.1f} | "
+    print(f"| {options.model}{', small' if options.small else ''}{how} | {'the same bits' if same else 'OTHER BITS'} | {statistics.median(run):.1f} | "
           f"{statistics.median(compiled):.1f} | {statistics.median(more):.1f} (a tenth: {more[len(more) // 10]:.1f}) | {statistics.median(own):.1f} |", flush=True)  # fmt: skip
     return 0 if same else 1
 
