@@ -177,7 +177,8 @@ bool Users::remove(NodeId user) {
   for (size_t first = gone_, last = nodes_.size(); first < last--; ++first) {
     if (nodes_[first] == user) {
       std::move_backward(at(gone_), at(first), at(first + 1));
-      if (++gone_ >= nodes_.size() - gone_) {
+      ++gone_;
+      if (gone_ >= nodes_.size() - gone_) {
         nodes_.erase(nodes_.begin(), at(gone_));
         gone_ = 0;
       }
