@@ -184,12 +184,6 @@ Line random_lrn(Draw& draw) {
           digits_of(dtype), digits_of(dtype)};
 }
 
-// How many of them.
-int random_shapes(int count) {
-  const char* asked = std::getenv("TEMPER_RANDOM_SHAPES");
-  return asked ? std::atoi(asked) : count;
-}
-
 using Make = Line (*)(Draw&);
 void check_random(Make make, bool digits, int count, uint64_t first, const cuda::Compiler& compiler,
                   const cuda::GpuRef& gpu) {
@@ -202,12 +196,13 @@ void check_random(Make make, bool digits, int count, uint64_t first, const cuda:
 }
 void check_emulated(Make make, bool digits) {
   const testing::EmulatedGpu emulated;
-  check_random(make, digits, random_shapes(8), testing::first_seed(), emulated.compiler(), emulated.gpu());
+  check_random(make, digits, testing::shapes_asked_for().value_or(8), testing::first_seed(), emulated.compiler(),
+               emulated.gpu());
 }
 void check_on_gpu(Make make, bool digits) {
   TEMPER_NEEDS_GPU(gpu);
   TEMPER_NEEDS_NVRTC(compiler);
-  check_random(make, digits, random_shapes(200), testing::first_seed(), *compiler, gpu);
+  check_random(make, digits, testing::shapes_asked_for().value_or(200), testing::first_seed(), *compiler, gpu);
 }
 
 // The bits of the reference, whatever meets where.

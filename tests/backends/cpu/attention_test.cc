@@ -98,8 +98,7 @@ testing::Tolerance bf16_tolerance(const Tensor& values) {
 }
 
 TEST(CpuAttention, GivesTheReferencesResultsForRandomShapes) {
-  const char* asked = std::getenv("TEMPER_RANDOM_SHAPES");
-  const uint64_t count = asked ? uint64_t(std::atoi(asked)) : 50;
+  const uint64_t count = uint64_t(testing::shapes_asked_for().value_or(50));
   const Isa best = best_isa();
   for (uint64_t seed = 0; seed < count && !HasFailure(); ++seed) {
     const std::string text = random_line(seed);

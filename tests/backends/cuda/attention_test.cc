@@ -46,9 +46,8 @@ std::string random_lines(uint64_t seed, int count, int64_t largest, int64_t unit
 
 TEST(EmulatedAttention, GivesTheReferencesResultsForRandomShapes) {
   const testing::EmulatedGpu emulated;
-  const char* asked = std::getenv("TEMPER_RANDOM_SHAPES");
-  testing::check_lines("random", random_lines(1, asked ? std::atoi(asked) : 12, 150, 12, 1), emulated.compiler(),
-                       emulated.gpu(), {.recipes = "attention", .one_config = true});
+  testing::check_lines("random", random_lines(1, testing::shapes_asked_for().value_or(12), 150, 12, 1),
+                       emulated.compiler(), emulated.gpu(), {.recipes = "attention", .one_config = true});
 }
 
 // All configurations of three forms; the largest heads, whose queries do not stay in registers; a negative scale.
@@ -74,10 +73,10 @@ TEST(EmulatedAttention, TilesThatSeeNoKeyAreWhatTheReferenceSays) {
 TEST(CudaAttention, GivesTheReferencesResultsForRandomShapes) {
   TEMPER_NEEDS_GPU(gpu);
   TEMPER_NEEDS_NVRTC(compiler);
-  const char* asked = std::getenv("TEMPER_RANDOM_SHAPES");
+  const auto asked = testing::shapes_asked_for();
   const size_t alike = asked ? 8 : 1;
-  testing::check_lines("random", random_lines(testing::first_seed(), asked ? std::atoi(asked) : 60, 400, 32, alike),
-                       *compiler, gpu, {.recipes = "attention", .one_config = asked != nullptr, .alike = alike});
+  testing::check_lines("random", random_lines(testing::first_seed(), asked.value_or(60), 400, 32, alike), *compiler,
+                       gpu, {.recipes = "attention", .one_config = asked.has_value(), .alike = alike});
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every line of tests/cases on every recipe that supports it, with every configuration, on a GPU, against the
 // reference.
+#include "../../draw.h"
 #include "backends/cuda/gemm/gemm.h"
 #include "check_cases.h"
 #include "random_blocks.h"
@@ -26,8 +27,8 @@ INSTANTIATE_TEST_SUITE_P(Files, CudaCases, ::testing::ValuesIn(case_files()),
 TEST(CudaMatmulRows, ReadWeightsInBlocksOfRandomShapes) {
   TEMPER_NEEDS_GPU(gpu);
   TEMPER_NEEDS_NVRTC(compiler);
-  testing::check_lines("random", testing::random_blocked_products(12), *compiler, gpu,
-                       {.recipes = "cuda.matmul.rows", .one_config = true});
+  testing::check_lines("random", testing::random_blocked_products(testing::shapes_asked_for().value_or(12)), *compiler,
+                       gpu, {.recipes = "cuda.matmul.rows", .one_config = true});
 }
 
 // For every tile, also those that would not be chosen for such sizes.

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "../../draw.h"
 #include "check_cases.h"
 #include "emulated_gpu.h"
 #include "graph/ops/fused_decode.h"
@@ -85,8 +86,8 @@ TEST(EmulatedMatmulRows, ReadWeightsOf8And4Bits) {
 
 TEST(EmulatedMatmulRows, ReadWeightsInBlocksOfRandomShapes) {
   const testing::EmulatedGpu emulated;
-  testing::check_lines("random", testing::random_blocked_products(6), emulated.compiler(), emulated.gpu(),
-                       {.recipes = "cuda.matmul.rows", .one_config = true});
+  testing::check_lines("random", testing::random_blocked_products(testing::shapes_asked_for().value_or(6)),
+                       emulated.compiler(), emulated.gpu(), {.recipes = "cuda.matmul.rows", .one_config = true});
 }
 
 // The first and the last position of a cache, one in the middle; heads that share keys; windows; sizes of heads.

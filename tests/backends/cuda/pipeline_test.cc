@@ -182,18 +182,18 @@ constexpr const char* kPatchLines =
 
 TEST(EmulatedPipeline, GivesTheReferencesResultsForRandomShapes) {
   const testing::EmulatedGpu emulated;
-  const char* asked = std::getenv("TEMPER_RANDOM_SHAPES");
+  const auto asked = testing::shapes_asked_for();
   // Few blocks: each walks over many tiles, and its ring of buffers goes round.
   for (uint32_t blocks : {1, 3})
-    testing::check_lines("random", random_lines(1000 * blocks, asked ? std::atoi(asked) : 4, 150), emulated.compiler(),
+    testing::check_lines("random", random_lines(1000 * blocks, asked.value_or(4), 150), emulated.compiler(),
                          emulated.gpu(), {SIZE_MAX, "pipeline", blocks});
 }
 
 TEST(EmulatedChain, GivesTheReferencesResultsForRandomShapes) {
   const testing::EmulatedGpu emulated;
-  const char* asked = std::getenv("TEMPER_RANDOM_SHAPES");
+  const auto asked = testing::shapes_asked_for();
   for (uint32_t blocks : {1, 3})
-    testing::check_lines("random", random_chains(1000 * blocks, asked ? std::atoi(asked) : 3, 150), emulated.compiler(),
+    testing::check_lines("random", random_chains(1000 * blocks, asked.value_or(3), 150), emulated.compiler(),
                          emulated.gpu(), {SIZE_MAX, "chain", blocks});
 }
 
@@ -210,15 +210,15 @@ constexpr const char* kPatchChains =
 TEST(EmulatedPipeline, TapsThatReadAPatchGiveTheReferencesResults) {
   const testing::EmulatedGpu emulated;
   testing::check_lines("patches", kPatchLines, emulated.compiler(), emulated.gpu(), of_patches("conv.pipeline", 2));
-  const char* asked = std::getenv("TEMPER_RANDOM_SHAPES");
-  testing::check_lines("random", random_lines(1, asked ? std::atoi(asked) : 12, 150, true), emulated.compiler(),
-                       emulated.gpu(), of_patches("conv.pipeline", 3));
+  const auto asked = testing::shapes_asked_for();
+  testing::check_lines("random", random_lines(1, asked.value_or(12), 150, true), emulated.compiler(), emulated.gpu(),
+                       of_patches("conv.pipeline", 3));
 }
 TEST(EmulatedChain, TapsThatReadAPatchGiveTheReferencesResults) {
   const testing::EmulatedGpu emulated;
-  const char* asked = std::getenv("TEMPER_RANDOM_SHAPES");
+  const auto asked = testing::shapes_asked_for();
   for (int sms : {1, 2}) {
-    const std::string random = random_chains(uint64_t(100 * sms), asked ? std::atoi(asked) : 6, 150, true);
+    const std::string random = random_chains(uint64_t(100 * sms), asked.value_or(6), 150, true);
     testing::check_lines("chains", kPatchChains + random, emulated.compiler(), emulated.gpu(),
                          of_patches("conv.chain", sms));
   }
@@ -431,17 +431,15 @@ TEST(CudaPipeline, GivesTheReferencesResultsForRandomShapes) {
   TEMPER_NEEDS_GPU(gpu);
   TEMPER_NEEDS_NVRTC(compiler);
   if (gpu->info().architecture() != "sm_90a") GTEST_SKIP() << "no Hopper";
-  const char* asked = std::getenv("TEMPER_RANDOM_SHAPES");
-  testing::check_lines("random",
-                       asked ? random_lines(testing::first_seed(), std::atoi(asked), 200) : random_lines(1, 60, 600),
-                       *compiler, gpu, {SIZE_MAX, "pipeline", UINT32_MAX, asked != nullptr});
+  const auto asked = testing::shapes_asked_for();
+  testing::check_lines("random", asked ? random_lines(testing::first_seed(), *asked, 200) : random_lines(1, 60, 600),
+                       *compiler, gpu, {SIZE_MAX, "pipeline", UINT32_MAX, asked.has_value()});
 }
 TEST(CudaPipeline, TapsThatReadAPatchGiveTheReferencesResults) {
   TEMPER_NEEDS_GPU(gpu);
   TEMPER_NEEDS_NVRTC(compiler);
   if (gpu->info().architecture() != "sm_90a") GTEST_SKIP() << "no Hopper";
-  const char* asked = std::getenv("TEMPER_RANDOM_SHAPES");
-  const int count = asked ? std::atoi(asked) : 30;
+  const int count = testing::shapes_asked_for().value_or(30);
   testing::check_lines("patches", kPatchLines, *compiler, gpu, of_patches("conv.pipeline", 2));
   testing::check_lines("chains", kPatchChains, *compiler, gpu, of_patches("conv.chain", 2));
   testing::check_lines("random", random_lines(1, count, 400, true), *compiler, gpu, of_patches("conv.pipeline", 5));
@@ -451,9 +449,9 @@ TEST(CudaChain, GivesTheReferencesResultsForRandomShapes) {
   TEMPER_NEEDS_GPU(gpu);
   TEMPER_NEEDS_NVRTC(compiler);
   if (gpu->info().architecture() != "sm_90a") GTEST_SKIP() << "no Hopper";
-  const char* asked = std::getenv("TEMPER_RANDOM_SHAPES");
-  testing::check_lines("random", random_chains(1, asked ? std::atoi(asked) : 60, 400), *compiler, gpu,
-                       {SIZE_MAX, "chain", UINT32_MAX, asked != nullptr});
+  const auto asked = testing::shapes_asked_for();
+  testing::check_lines("random", random_chains(1, asked.value_or(60), 400), *compiler, gpu,
+                       {SIZE_MAX, "chain", UINT32_MAX, asked.has_value()});
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 // Lines of products of few rows by weights of 8 and 4 bits in blocks, of random shapes: any number of rows and columns,
 // depth and block that cuda.matmul.rows takes, in either form of the weights.
 #pragma once
-#include <cstdlib>
 #include <random>
 #include <string>
 
@@ -10,9 +9,7 @@
 
 namespace temper::testing {
 
-// As many as TEMPER_RANDOM_SHAPES says, else `count`.
 inline std::string random_blocked_products(int count) {
-  if (const char* asked = std::getenv("TEMPER_RANDOM_SHAPES")) count = std::atoi(asked);
   std::mt19937 random(20261125);
   const auto draw = [&](int64_t least, int64_t most) { return std::uniform_int_distribution(least, most)(random); };
   std::string lines;

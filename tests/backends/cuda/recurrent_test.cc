@@ -57,9 +57,8 @@ TEST(EmulatedRecurrent, ClustersShareOutWideNets) {
 TEST(CudaRecurrent, GivesTheReferencesResultsForRandomNets) {
   TEMPER_NEEDS_GPU(gpu);
   TEMPER_NEEDS_NVRTC(compiler);
-  const char* asked = std::getenv("TEMPER_RANDOM_SHAPES");
   const uint64_t first = testing::first_seed();
-  for (uint64_t seed = first; seed < first + uint64_t(asked ? std::atoi(asked) : 100); ++seed) {
+  for (uint64_t seed = first; seed < first + uint64_t(testing::shapes_asked_for().value_or(100)); ++seed) {
     SCOPED_TRACE(seed);
     Draw draw{std::mt19937_64(seed)};
     const int64_t batch = draw.chance(30) ? 1 : draw(1, 70), hidden = draw(1, draw.chance(20) ? 700 : 260),

@@ -4,6 +4,7 @@
 // where there is no GPU, all takes 400.
 #include <random>
 
+#include "../../draw.h"
 #include "check_cases.h"
 #include "emulated_gpu.h"
 
@@ -143,10 +144,9 @@ TEST(EmulatedRowPrograms, NormaliseDrawnGroups) {
 TEST(CudaRowPrograms, NormaliseDrawnGroups) {
   TEMPER_NEEDS_GPU(gpu);
   TEMPER_NEEDS_NVRTC(compiler);
-  const char* asked = std::getenv("TEMPER_RANDOM_SHAPES");
   testing::check_lines("drawn groups",
-                       drawn_groups(asked ? std::atoi(asked) : 60, uint32_t(testing::first_seed()), 20000), *compiler,
-                       gpu, {.recipes = "cuda.normalize"});
+                       drawn_groups(testing::shapes_asked_for().value_or(60), uint32_t(testing::first_seed()), 20000),
+                       *compiler, gpu, {.recipes = "cuda.normalize"});
 }
 
 // All lines of fused.cases that are of rows: TEMPER_EMULATED=N takes N kernels.
