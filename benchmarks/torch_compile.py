@@ -77,8 +77,8 @@ def main():
     model, inputs = model.to(options.device), tuple(x.to(options.device) for x in inputs)
     frozen = options.frozen or options.no_guards
     left_out = torch.compiler.skip_all_guards_unsafe if options.no_guards else torch.compiler.skip_guard_on_all_nn_modules_unsafe
-    no_guards = {"guard_filter_fn": left_out} if frozen else {}
-    given = {"quick": options.quick, **({"threads": 1} if options.small else {}), **({"frozen": True} if frozen else {}), **no_guards}
+    guards = {"guard_filter_fn": left_out} if frozen else {}
+    given = {"quick": options.quick, **({"threads": 1} if options.small else {}), **({"frozen": True} if frozen else {}), **guards}
     how = ", frozen, without guards" + ("" if options.no_guards else " of modules") if frozen else ""
     kept = []
 
@@ -114,7 +114,7 @@ def main():
             compiled, run = paired(lambda: fast(*inputs), direct, options.pairs, rest)
             more = sorted(a - b for a, b in zip(compiled, run))
             torch._dynamo.reset()
-            floor = torch.compile(model, backend=lambda graph, example: lambda *arguments: (into,), options=dict(no_guards))
+            floor = torch.compile(model, backend=lambda graph, example: lambda *arguments: (into,), options=dict(guards))
             own, _ = paired(lambda: floor(*inputs), lambda: None, options.pairs, rest)
     print(f"| {options.model}{', small' if options.small else ''}{how} | {'the same bits' if same else 'OTHER BITS'} | {statistics.median(run):.1f} | "
           f"{statistics.median(compiled):.1f} | {statistics.median(more):.1f} (a tenth: {more[len(more) // 10]:.1f}) | {statistics.median(own):.1f} |", flush=True)  # fmt: skip

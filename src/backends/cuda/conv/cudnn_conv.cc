@@ -159,10 +159,9 @@ class Translator {
       values_.push_back(x);
       return "";
     }
-    CudnnStep made{};
-    made.mode = step.op == Scalar::add ? Mode::add : Mode::relu;
-    made.x = x;
+    CudnnStep made{Mode::relu, x};
     if (step.op == Scalar::add) {
+      made.mode = Mode::add;
       made.b = values_[size_t(step.args[1])];
       if (!inside(made.x) && inside(made.b)) std::swap(made.x, made.b);
     }

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <bit>
 #include <chrono>
-#include <cstring>
 
 #include "base/log.h"
 #include "base/parse.h"
@@ -40,7 +39,7 @@ std::string CudnnGraph::text() const {
   for (const CudnnValue& value : values)
     out +=
         concat("; ", int(value.type), ' ', int(value.where), ' ', dims_text(value.dims), ' ', dims_text(value.strides));
-  for (const CudnnStep& step : steps) { out += concat("; ", int(step.mode), ' ', step.x, ' ', step.b, ' ', step.y); }
+  for (const CudnnStep& step : steps) out += concat("; ", int(step.mode), ' ', step.x, ' ', step.b, ' ', step.y);
   return out;
 }
 

@@ -47,7 +47,7 @@ struct CudnnChoice {
 struct CudnnRules {
   bool tf32 = false;                      // f32 convolutions may round their operands to TF32
   int64_t workspace = int64_t(64) << 20;  // bytes, at most
-  size_t most = 10, most_of_one = 4;      // choices in all, of one engine
+  size_t most = 10, most_of_one = 4;      // choices in all, tries with one engine
 };
 
 class CudnnObject {
