@@ -10,6 +10,7 @@
 
 #include "backends/timing_text.h"
 #include "base/checked.h"
+#include "graph/operations.h"
 #include "graph/ops/concat.h"
 #include "graph/signs.h"
 #include "plan/place.h"
@@ -41,10 +42,10 @@ constexpr double kUnlikely = 2.5;
 
 // A reorder reads and writes once. The constants are typical: of one core of a server CPU, and of a device with memory
 // of its own as a whole. The search measures whole plans afterwards, but those of the layouts chosen here.
-struct ReorderSpeed {
-  double bytes_per_ms, start_ms;
+struct TypicalSpeed {
+  double bytes_per_ms, start_ms, products_per_ms;
 };
-constexpr ReorderSpeed kReorderOnCore{6e6, 0.002}, kReorderOnDevice{2e9, 0.004};
+constexpr TypicalSpeed kCore{6e6, 0.002, 2e7}, kOtherDevice{2e9, 0.004, 5e10};
 
 // What a concat of more inputs need not copy is not counted while choosing: to look at all of them for each that makes
 // one takes their number squared.
@@ -219,6 +220,17 @@ class Chooser {
     for (size_t n = 0; n < size_t(graph_.node_count()); ++n) problems_.push_back(problem_of(n));
   }
 
+  TypicalSpeed typical_speed() const { return backend_.queue ? kOtherDevice : kCore; }
+  // ms that the likeliest candidate takes: what an order of candidates is worth beside a reorder.
+  double guess_of(const Problem& problem) const {
+    std::vector<TensorType> inputs, outputs;
+    for (const Port& port : problem.inputs) inputs.push_back(port.type);
+    for (const Port& port : problem.outputs) outputs.push_back(port.type);
+    const auto operations = operations_of(problem.op, inputs, outputs);
+    const double products = operations ? double(operations->products) : 0;
+    return std::max(1e-3, products / (typical_speed().products_per_ms * std::max(1, problem.threads)));
+  }
+
   Options& options_for(size_t n) {
     const Node& node = graph_.node({int32_t(n)});
     const Problem& problem = problems_[n];
@@ -236,7 +248,7 @@ class Chooser {
       options.list.push_back({known.tactic, std::move(known.config), known.ms * runs, true});
       return options;
     }
-    double guess = 1e-3;  // list order, where nothing is known
+    double guess = guess_of(problem);  // and list order, where nothing is known
     for (Offer& offer : offers_of(problem, &options.refusals)) {
       using Kind = CandidateTime::Kind;
       const Tactic* tactic = offer.tactic;
@@ -345,7 +357,7 @@ class Chooser {
   double reorder_ms(const TensorType& type, Layout from, Layout to) const {
     const Dims dims = type.dims();
     if (same_memory(dims, from, to)) return 0;
-    const ReorderSpeed speed = backend_.queue ? kReorderOnDevice : kReorderOnCore;
+    const TypicalSpeed speed = typical_speed();
     const int cores = backend_.queue ? 1 : options_.threads;
     return speed.start_ms + 2.0 * double(byte_count(type.dtype, dims)) / (speed.bytes_per_ms * cores);
   }

@@ -182,9 +182,11 @@ std::vector<Config> configs(const Problem& given, const Device& device) {
   std::vector<Config> fast;
   std::copy_if(result.begin(), result.end(), std::back_inserter(fast),
                [](const Config& c) { return c.text.find(" ref") == std::string::npos; });
-  // Unmeasured, the first is taken: unfolding into a matrix product is slower than a direct kernel but for odd shapes.
-  std::stable_partition(fast.begin(), fast.end(),
-                        [](const Config& c) { return c.text.find("gemm") == std::string::npos; });
+  // Unmeasured, the first is taken: unfolding into a matrix product is slower than a direct kernel but for odd shapes,
+  // and Winograd's form is for many channels alone.
+  std::stable_partition(fast.begin(), fast.end(), [](const Config& c) {
+    return c.text.find("gemm") == std::string::npos && !c.text.starts_with("winograd");
+  });
   return fast.empty() ? result : fast;
 }
 
