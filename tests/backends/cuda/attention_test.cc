@@ -70,6 +70,17 @@ TEST(EmulatedAttention, TilesThatSeeNoKeyAreWhatTheReferenceSays) {
       emulated.compiler(), emulated.gpu(), {.recipes = "attention"});
 }
 
+// What rounding makes of the largest score of such a row is no exponent: the weights had been infinite.
+TEST(EmulatedAttention, MasksOfLargeNumbersLeaveWeightsFinite) {
+  const testing::EmulatedGpu emulated;
+  testing::check_lines(
+      "large masks",
+      "attention(bf16[1,2,8], bf16[1,3,8], bf16[1,3,8], f32[2,3]=[-1e30,-3.4e38,-1e30,-3.4e38,-3.4e38,-3.4e38]) "
+      "scale=0.25\n"
+      "attention(f16[1,1,8], f16[1,130,8], f16[1,130,8], f32[1,1]=[-1e30]) scale=0.25\n",
+      emulated.compiler(), emulated.gpu(), {.recipes = "attention"});
+}
+
 TEST(CudaAttention, GivesTheReferencesResultsForRandomShapes) {
   TEMPER_NEEDS_GPU(gpu);
   TEMPER_NEEDS_NVRTC(compiler);

@@ -154,8 +154,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention(ARGUMENTS, const
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         const float its_most = its[half * 32], most = fmaxf(its_most, mine.most[half]);
-        const float from = finite_or_zero(most) * p.unit, by = exp2_flushed(fmaf(mine.most[half], p.unit, -from)),
-                    its_by = exp2_flushed(fmaf(its_most, p.unit, -from));
+        const Exponents exponents = exponents_of(most, p.unit);
+        const float by = weight_of(mine.most[half], exponents), its_by = weight_of(its_most, exponents);
         mine.most[half] = most;
         mine.sum[half] = mine.sum[half] * by + its[(half + 2) * 32] * its_by;
 #pragma unroll

@@ -130,7 +130,7 @@ Recipe::Work work(const Problem& problem, const Config& config, const GpuPropert
 }  // namespace
 
 extern const Recipe attention_hopper_recipe;
-const Recipe attention_hopper_recipe{"cuda.attention.hopper", 1, supports, configs, work, "sm_90a",
+const Recipe attention_hopper_recipe{"cuda.attention.hopper", 2, supports, configs, work, "sm_90a",
                                      attention_takes_parts};
 
 }  // namespace temper::cuda

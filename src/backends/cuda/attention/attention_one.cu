@@ -41,10 +41,10 @@ DEVICE Joined join(float unit, u32 element, F&& part_of) {
   Joined all{nothing(), 0, 0};
 #pragma unroll
   for (int i = 0; i < COUNT; ++i) all.most = fmaxf(all.most, mosts[i]);
-  const float from = finite_or_zero(all.most) * unit;
+  const Exponents exponents = exponents_of(all.most, unit);
 #pragma unroll
   for (int i = 0; i < COUNT; ++i) {
-    const float by = exp2_flushed(fmaf(mosts[i], unit, -from));
+    const float by = weight_of(mosts[i], exponents);
     all.sum = fmaf(sums[i], by, all.sum);
     all.y = fmaf(ys[i], by, all.y);
   }
@@ -158,14 +158,15 @@ extern "C" __global__ void CLUSTER __launch_bounds__(WARPS * 32) attention_one(A
       scores[u] = there[u] ? s : nothing();
       larger = fmaxf(larger, scores[u]);
     }
-    const float from = finite_or_zero(larger) * p.unit, before = exp2_flushed(fmaf(most, p.unit, -from));
+    const Exponents exponents = exponents_of(larger, p.unit);
+    const float before = weight_of(most, exponents);
     most = larger;
     sum *= before;
 #pragma unroll
     for (int j = 0; j < 8; ++j) y_sums[j] *= before;
 #pragma unroll
     for (int u = 0; u < UNROLL; ++u) {
-      const float weight = exp2_flushed(fmaf(scores[u], p.unit, -from));
+      const float weight = weight_of(scores[u], exponents);
       sum += weight;
 #pragma unroll
       for (int j = 0; j < 8; ++j) y_sums[j] = fmaf(weight, hold(values[u].at[j]), y_sums[j]);
@@ -175,8 +176,9 @@ extern "C" __global__ void CLUSTER __launch_bounds__(WARPS * 32) attention_one(A
 #pragma unroll
   for (int far = LANES; far < 32; far *= 2) {
     const float its_most = __shfl_xor_sync(0xffffffffu, most, far), its_sum = __shfl_xor_sync(0xffffffffu, sum, far);
-    const float larger = fmaxf(most, its_most), from = finite_or_zero(larger) * p.unit;
-    const float by = exp2_flushed(fmaf(most, p.unit, -from)), its_by = exp2_flushed(fmaf(its_most, p.unit, -from));
+    const float larger = fmaxf(most, its_most);
+    const Exponents exponents = exponents_of(larger, p.unit);
+    const float by = weight_of(most, exponents), its_by = weight_of(its_most, exponents);
     most = larger;
     sum = sum * by + its_sum * its_by;
 #pragma unroll

@@ -82,7 +82,21 @@ DEVICE float across_quad_sum(float x) {
   return x;
 }
 DEVICE float nothing() { return __int_as_float(0xff800000); }  // -inf: the key does not take part
-DEVICE float finite_or_zero(float most) { return most == nothing() ? 0.0f : most; }
+
+// A score's exponent of 2 is score * unit - from, which is 0 for `most`, the largest. Where `unit` makes that number so
+// large that its rounding alone would be an exponent of some size, as of masks of -1e30, a power of two that rounds
+// nothing takes its place: such scores, where they differ at all, differ by so much that all but the largest weigh
+// nothing.
+struct Exponents {
+  float unit, from;
+};
+DEVICE Exponents exponents_of(float most, float unit) {
+  constexpr float kRounded = 0x1p28f;  // the exponent is off by 8 at most
+  if (most == nothing()) most = 0;
+  const float from = most * unit, power = __uint_as_float(__float_as_uint(unit) & 0xff800000);
+  return fabsf(from) < kRounded ? Exponents{unit, from} : Exponents{power, most * power};
+}
+DEVICE float weight_of(float score, const Exponents& e) { return exp2_flushed(fmaf(score, e.unit, -e.from)); }
 
 DEVICE float with_mask(float score, bool mask, const Parameters&) { return mask ? score : nothing(); }
 DEVICE float with_mask(float score, float mask, const Parameters& p) {
@@ -171,14 +185,14 @@ DEVICE void weigh(float (&s)[SCORES], Sums& mine, float (&before)[2], float unit
 #pragma unroll
     for (int i = 0; i < SCORES; i += 4) most = fmaxf(fmaxf(most, s[i + half * 2]), s[i + half * 2 + 1]);
     most = across_quad_max(most);
-    const float from = finite_or_zero(most) * unit;
-    before[half] = exp2_flushed(fmaf(mine.most[half], unit, -from));
+    const Exponents exponents = exponents_of(most, unit);
+    before[half] = weight_of(mine.most[half], exponents);
     mine.most[half] = most;
     mine.sum[half] *= before[half];
 #pragma unroll
     for (int i = 0; i < SCORES; ++i) {
       if (i / 2 % 2 != half) continue;
-      s[i] = exp2_flushed(fmaf(s[i], unit, -from));
+      s[i] = weight_of(s[i], exponents);
       mine.sum[half] += s[i];
     }
   }
