@@ -8,8 +8,8 @@
 
 namespace temper {
 
-// `graph` is optimised already (optimised_graph); no pass runs again. Shapes, device and threads are those of the
-// options.
+// `graph` is optimised already (optimised_graph); no pass runs again, but transposed convolutions become convolutions,
+// unless the options disable that. Shapes, device and threads are those of the options.
 std::shared_ptr<const Engine> trial_engine(Graph graph, BuildOptions options);
 
 }  // namespace temper
