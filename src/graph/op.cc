@@ -63,6 +63,7 @@ namespace temper {
   OP(BlockedMatMul)      \
   OP(Broadcast)          \
   OP(Choose)             \
+  OP(ComputedGather)     \
   OP(Concat)             \
   OP(Conv)               \
   OP(ConvChain)          \
@@ -75,6 +76,7 @@ namespace temper {
   OP(FusedReduce)        \
   OP(FusedSoftmax)       \
   OP(Gather)             \
+  OP(GatheredNormalize)  \
   OP(GridSample)         \
   OP(LoopBegin)          \
   OP(LoopEnd)            \

@@ -5,6 +5,8 @@
 
 #include "graph/ops/fused_decode.h"
 #include "graph/ops/gather.h"
+#include "graph/ops/pointwise.h"
+#include "graph/ops/reshape.h"
 
 namespace temper {
 
@@ -78,12 +80,82 @@ bool gather_first(Graph& graph, NodeId id, const FusionTaken& taken) {
   return true;
 }
 
+// Whether a program makes an index of 0 that lies within every axis: with that candidates are timed.
+bool gives_an_index(const Program& program) {
+  Tensor zero(DType::i64, {});
+  zero.data<int64_t>()[0] = 0;
+  const Tensor made = run_program(program, std::span(&zero, 1), {});
+  return made.dtype() == DType::i64 && (made.data<int64_t>()[0] == 0 || made.data<int64_t>()[0] == -1);
+}
+
+// An index that a program makes of a tensor that is at hand, perhaps in another shape.
+bool fuse_index(Graph& graph, NodeId id, const FusionTaken& taken) {
+  const Node gather = graph.node(id);
+  const ValueId indices = gather.inputs[1];
+  const Node* reshape = graph.producer(indices);
+  if (reshape && !reshape->op.is<ops::Reshape>()) reshape = nullptr;
+  const ValueId made = reshape ? reshape->inputs[0] : indices;
+  const Node* node = graph.producer(made);
+  const auto* op = node ? node->op.get_if<ops::Pointwise>() : nullptr;
+  if (!op || op->program.inputs != 1 || !graph.has_single_use(indices) || !graph.has_single_use(made)) return false;
+  const TensorType &from = graph.type(node->inputs[0]), &to = graph.type(indices);
+  if (from.dtype != DType::i64 || to.dtype != DType::i64 || element_count(from.dims()) != element_count(to.dims()) ||
+      !gives_an_index(op->program))
+    return false;
+  const ops::ComputedGather computed{gather.op.get<ops::Gather>(), op->program};
+  ValueId source = node->inputs[0];
+  if (from.shape != to.shape) source = graph.add_single(ops::Reshape{to.shape}, {source}, graph.value(indices).name);
+  std::vector<ValueId> inputs{gather.inputs[0], source};
+  if (!taken(graph, computed, inputs)) return false;
+  graph.rewrite(gather.outputs[0], computed, std::move(inputs), gather.name);
+  return true;
+}
+
+// A normalisation of a row that begins with rows of tables, as a token and its position have them.
+bool fuse_tables(Graph& graph, NodeId id, const FusionTaken& taken) {
+  const Node norm = graph.node(id);
+  ops::GatheredNormalize op{norm.op.get<ops::FusedNormalize>(), 0};
+  std::vector<ValueId> inputs = norm.inputs, indices;
+  for (size_t i = 0; i < size_t(op.fused.prologue.inputs); ++i) {
+    const Node* node = graph.producer(norm.inputs[i]);
+    const auto* gather = node ? node->op.get_if<ops::Gather>() : nullptr;
+    if (!gather || gather->kind != ops::GatherKind::axis || gather->axis != 0 || !graph.has_single_use(norm.inputs[i]))
+      break;
+    const TensorType &table = graph.type(node->inputs[0]), &index = graph.type(node->inputs[1]);
+    if (table.rank() != 2 || index.dtype != DType::i64 || element_count(index.dims()) != 1) break;
+    inputs[i] = node->inputs[0];
+    indices.push_back(node->inputs[1]);
+    ++op.tables;
+  }
+  if (op.tables == 0) return false;
+  inputs.insert(inputs.end(), indices.begin(), indices.end());
+  if (!taken(graph, op, inputs)) return false;
+  std::vector<std::string> names;
+  for (const ValueId value : norm.outputs) names.push_back(graph.value(value).name);
+  const std::vector<ValueId> made = graph.add(op, std::move(inputs), norm.name, names);
+  for (size_t i = 0; i < made.size(); ++i) {
+    graph.replace(norm.outputs[i], made[i]);
+    graph.swap_names(norm.outputs[i], made[i]);
+  }
+  return true;
+}
+
 // The append whose result only `reader` reads, beside outputs of the graph; null where there is none.
 const Node* append_for(const Graph& graph, ValueId cache, NodeId reader) {
   const Node* node = graph.producer(cache);
   if (!node || !node->op.is<ops::Append>()) return nullptr;
   const auto& users = graph.value(cache).users;
   return users.size() == 1 && users[0] == reader ? node : nullptr;
+}
+
+// Whether `lengths` are one more than `held`.
+bool one_more(const Graph& graph, ValueId lengths, ValueId held) {
+  const Node* node = graph.producer(lengths);
+  const auto* op = node ? node->op.get_if<ops::Pointwise>() : nullptr;
+  if (!op || node->inputs != std::vector<ValueId>{held} || op->program.steps.size() != 2) return false;
+  const Step &one = op->program.steps[0], &sum = op->program.steps[1];
+  return one.op == Scalar::constant && one.dtype == DType::i64 && one.integer == 1 && sum.op == Scalar::add &&
+         sum.dtype == DType::i64 && sum.args[0] == 0 && sum.args[1] == 1;
 }
 
 bool fuse_appends(Graph& graph, NodeId id, const FusionTaken& taken) {
@@ -94,7 +166,14 @@ bool fuse_appends(Graph& graph, NodeId id, const FusionTaken& taken) {
   std::vector<ValueId> inputs{node.inputs[0],    keys->inputs[0],   keys->inputs[1],
                               values->inputs[0], values->inputs[1], keys->inputs[2]};
   inputs.insert(inputs.end(), node.inputs.begin() + 3, node.inputs.end());
-  const ops::AppendingAttention op{node.op.get<ops::Attention>()};
+  ops::AppendingAttention op{node.op.get<ops::Attention>()};
+  if (inputs.size() == ops::AppendingAttention::kOwnInputs + 2 && graph.type(keys->inputs[1]).shape[1] == 1 &&
+      one_more(graph, inputs.back(), keys->inputs[2])) {
+    op.behind_new = true;
+    inputs.resize(ops::AppendingAttention::kOwnInputs + (inputs[ops::AppendingAttention::kOwnInputs].valid() ? 1 : 0));
+  }
+  const auto is_input = [&](ValueId value) { return std::ranges::find(graph.inputs(), value) != graph.inputs().end(); };
+  op.given = is_input(keys->inputs[0]) && is_input(values->inputs[0]);
   if (!taken(graph, op, inputs)) return false;
   const std::vector<ValueId> before{node.outputs[0], node.inputs[1], node.inputs[2]};
   std::vector<std::string> names;
@@ -120,8 +199,10 @@ bool fuse_few_rows(Graph& graph, const FusionTaken& taken, const BuildTime& time
     time.check_at(n);
     const Node& node = graph.node({n});
     if (graph.value(node.outputs[0]).users.empty() && !graph.is_output(node.outputs[0])) continue;  // dead by now
-    if (node.op.is<ops::FusedNormalize>()) changed |= fuse_normalize(graph, {n}, taken);
+    if (node.op.is<ops::FusedNormalize>())
+      changed |= fuse_tables(graph, {n}, taken) || fuse_normalize(graph, {n}, taken);
     else if (node.op.is<ops::Attention>()) changed |= fuse_appends(graph, {n}, taken);
+    else if (node.op.is<ops::Gather>()) changed |= fuse_index(graph, {n}, taken);
   }
   return changed;
 }

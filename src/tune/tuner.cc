@@ -35,7 +35,8 @@ void fill(Tensor& tensor) {
   });
 }
 
-// Where a number says how much there is to do, it is all: of the keys of an attention; and a cache has room.
+// Where a number says how much there is to do, it is all: of the keys of an attention; and a cache has room. A program
+// may make an index of 0 alone that lies within every axis.
 std::optional<int64_t> number_for(const Problem& problem, size_t input) {
   if (problem.op.is<ops::Attention>() && input == 4) return problem.inputs[1].dims()[1];
   if (problem.op.is<ops::Append>() && input == 2) return 0;
@@ -44,6 +45,7 @@ std::optional<int64_t> number_for(const Problem& problem, size_t input) {
     if (input == 5) return positions - problem.inputs[2].dims()[1];
     if (input == 7) return positions;
   }
+  if (problem.op.is<ops::ComputedGather>() && input == 1) return 0;  // which its program makes an index of
   return std::nullopt;
 }
 

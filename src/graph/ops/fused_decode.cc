@@ -52,8 +52,62 @@ double NormalizedMatMul::reference_cost(std::span<const TensorType> inputs, std:
   return contraction_cost(inputs[normalize_inputs()], outputs[0]);
 }
 
+std::vector<TensorType> ComputedGather::infer(const InferContext& context) const {
+  context.expect_inputs(2, 2);
+  const TensorType& from = context.type(1);
+  if (from.dtype != DType::i64 || index.inputs != 1 || index.infer(std::span(&from.dtype, 1)) != DType::i64)
+    fail(ErrorKind::bad_file, name, " of indices made of ", from);
+  return gather.infer(context);
+}
+
+std::vector<Tensor> ComputedGather::reference(std::span<const Tensor> inputs,
+                                              std::span<const TensorType> outputs) const {
+  const std::vector<Tensor> operands{inputs[0], run_program(index, inputs.subspan(1, 1), inputs[1].dims())};
+  return gather.reference(operands, outputs);
+}
+
+Shape GatheredNormalize::row_shape(const Shape& index, const Shape& table) {
+  Shape out = index;
+  out.push_back(table[1]);
+  return out;
+}
+
+std::vector<TensorType> GatheredNormalize::infer(const InferContext& context) const {
+  const size_t picked = size_t(tables), all = context.size();
+  if (tables < 1 || tables > fused.prologue.inputs || all <= 2 * picked - 1)
+    fail(ErrorKind::bad_file, name, " of ", tables, " tables and ", all, " inputs");
+  std::vector<TensorType> rows;
+  for (size_t i = 0; i < picked; ++i) {
+    const TensorType &table = context.type(i), &index = context.type(all - picked + i);
+    if (table.rank() != 2 || index.dtype != DType::i64 || !index.is_concrete() || element_count(index.dims()) != 1)
+      fail(ErrorKind::bad_file, name, " of a table ", table, " and an index ", index);
+    rows.push_back({table.dtype, row_shape(index.shape, table.shape)});
+  }
+  std::vector<Operand> operands;
+  for (size_t i = 0; i + picked < all; ++i) operands.push_back(operand(context, i));
+  for (size_t i = 0; i < picked; ++i) operands[i] = {&rows[i]};
+  return fused.infer(InferContext(operands, FusedNormalize::name));
+}
+
+std::vector<Tensor> GatheredNormalize::reference(std::span<const Tensor> inputs,
+                                                 std::span<const TensorType> outputs) const {
+  const size_t picked = size_t(tables), all = inputs.size();
+  std::vector<Tensor> own(inputs.begin(), inputs.end() - int64_t(picked));
+  for (size_t i = 0; i < picked; ++i) {
+    const std::vector<Tensor> operands{inputs[i], inputs[all - picked + i]};
+    const TensorType row{inputs[i].dtype(), outputs[0].shape};
+    own[i] = Gather().reference(operands, std::span(&row, 1))[0];
+  }
+  return fused.reference(own, outputs);
+}
+
+Operations GatheredNormalize::operations(std::span<const TensorType> inputs,
+                                         std::span<const TensorType> outputs) const {
+  return fused.operations(inputs, outputs);
+}
+
 std::vector<TensorType> AppendingAttention::infer(const InferContext& context) const {
-  context.expect_inputs(kOwnInputs, kOwnInputs + 2);
+  context.expect_inputs(kOwnInputs, kOwnInputs + (behind_new ? 1 : 2));
   std::vector<TensorType> caches;
   for (const size_t cache : {1, 3}) {
     const std::vector<Operand> operands{operand(context, cache), operand(context, cache + 1), operand(context, 5)};
@@ -71,6 +125,12 @@ std::vector<Tensor> AppendingAttention::reference(std::span<const Tensor> inputs
   for (const size_t cache : {1, 3}) {
     const std::vector<Tensor> operands{inputs[cache], inputs[cache + 1], inputs[5]};
     own[cache == 1 ? 1 : 2] = Append().reference(operands, outputs.subspan(cache == 1 ? 1 : 2, 1))[0];
+  }
+  if (behind_new) {
+    own.resize(4);
+    Tensor lengths(DType::i64, inputs[5].dims());
+    for (int64_t i = 0; i < lengths.count(); ++i) lengths.data<int64_t>()[i] = inputs[5].data<int64_t>()[i] + 1;
+    own.push_back(std::move(lengths));
   }
   return {attention.reference(own, outputs.first(1))[0], own[1], own[2]};
 }

@@ -7,6 +7,7 @@
 #include "graph/ops/attention.h"
 #include "graph/ops/blocked_matmul.h"
 #include "graph/ops/fused.h"
+#include "graph/ops/gather.h"
 #include "graph/ops/matmul.h"
 
 namespace temper::ops {
@@ -42,18 +43,64 @@ struct NormalizedMatMul {
   OnnxForm onnx_form() const { return not_in_onnx(name); }
 };
 
+// computed_gather(x, i) = gather(x, index(i)): a program of one input, i64 as its result, makes each index.
+struct ComputedGather {
+  static constexpr std::string_view name = "computed_gather";
+  static constexpr OpKind op_kind = OpKind::movement;
+  Gather gather;
+  Program index;
+
+  template <class Self, class F>
+  static void fields(Self& op, F&& f) {
+    Gather::fields(op.gather, f);
+    f("index", op.index);
+  }
+  bool operator==(const ComputedGather&) const = default;
+  std::vector<TensorType> infer(const InferContext& context) const;
+  std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;
+  OnnxForm onnx_form() const { return not_in_onnx(name); }
+};
+
+// gathered_normalize(inputs of a fused_normalize..., an index i64 for each table) = fused_normalize of rows: in the
+// place of its first `tables` inputs, all of the prologue, stand tables [N_i,C], of each of which an index picks a row.
+// The indices have a shape of one element, the results the same with the axis C behind it.
+struct GatheredNormalize {
+  static constexpr std::string_view name = "gathered_normalize";
+  static constexpr OpKind op_kind = OpKind::normalization;
+  FusedNormalize fused;
+  int64_t tables = 1;
+
+  template <class Self, class F>
+  static void fields(Self& op, F&& f) {
+    FusedNormalize::fields(op.fused, f);
+    f("tables", op.tables);
+  }
+  bool operator==(const GatheredNormalize&) const = default;
+  // The shape of a row that is picked by an index of this shape.
+  static Shape row_shape(const Shape& index, const Shape& table);
+  std::vector<TensorType> infer(const InferContext& context) const;
+  std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;
+  Operations operations(std::span<const TensorType> inputs, std::span<const TensorType> outputs) const;
+  OnnxForm onnx_form() const { return not_in_onnx(name); }
+};
+
 // appending_attention(q, k, new keys, v, new values, held i64 [B], mask?, lengths? i64 [B]) -> y, and k and v with the
 // new rows: append(k, new keys, held), append(v, new values, held), and the attention of q on these. Kernels write k
-// and v in place where the outputs are their memory, and copy them otherwise.
+// and v in place where the outputs are their memory, and copy them otherwise. `behind_new`: the lengths are held + 1,
+// of one new position, and no input. `given`: k and v are inputs of the graph, so that no kernel before this one writes
+// them while it runs; the meaning is the same.
 struct AppendingAttention {
   static constexpr std::string_view name = "appending_attention";
   static constexpr OpKind op_kind = OpKind::attention;
   static constexpr size_t kOwnInputs = 6;  // before those that an attention has behind v
   Attention attention;
+  bool behind_new = false, given = false;
 
   template <class Self, class F>
   static void fields(Self& op, F&& f) {
     Attention::fields(op.attention, f);
+    f("behind_new", op.behind_new);
+    f("given", op.given);
   }
   bool operator==(const AppendingAttention&) const = default;
   // The inputs of the attention alone, as `inputs` of any kind has them: its keys and values are the caches.

@@ -94,6 +94,8 @@ TEST(EmulatedMatmulRows, ReadWeightsInBlocksOfRandomShapes) {
 constexpr std::string_view kAppending =
     R"text(appending_attention(f16[2,1,128], f16[2,300,128], f16[2,1,128], f16[2,300,128], f16[2,1,128], i64[2]=[299,0], _, i64[2]=[300,1]) heads=2 kv_heads=2 scale=0.125 right=0 from_end=true
 appending_attention(f16[1,1,256], f16[1,1100,64], f16[1,1,64], f16[1,1100,64], f16[1,1,64], i64[1]=[700], _, i64[1]=[701]) heads=4 scale=0.125 left=300 right=0 from_end=true
+appending_attention(f16[2,1,128], f16[2,300,128], f16[2,1,128], f16[2,300,128], f16[2,1,128], i64[2]=[299,0]) heads=2 kv_heads=2 scale=0.125 right=0 from_end=true behind_new=true given=true
+appending_attention(f16[1,1,256], f16[1,1100,64], f16[1,1,64], f16[1,1100,64], f16[1,1,64], i64[1]=[700], _, i64[1]=[701]) heads=4 scale=0.125 left=300 right=0 from_end=true given=true
 appending_attention(bf16[1,1,64], bf16[1,40,32], bf16[1,1,32], bf16[1,40,32], bf16[1,1,32], i64[1]=[7]) heads=2 scale=0.25 softcap=2
 appending_attention(bf16[1,1,256], bf16[1,90,256], bf16[1,1,256], bf16[1,90,256], bf16[1,1,256], i64[1]=[76], _, i64[1]=[77]) scale=0.0625
 )text";
@@ -129,7 +131,7 @@ TEST_F(EmulatedDecode, ATokenOfGpt2TakesFiveStepsALayer) {
   int all = 0;
   for (const Segment& segment : engine->plans().at(0)->segments)
     for (const PlanStep& step : segment.steps) ++steps[step.tactic], ++all;
-  EXPECT_EQ(all, 2 * 5 + 9);
+  EXPECT_EQ(all, 2 * 5 + 5);
   EXPECT_EQ(steps["cuda.matmul.rows"], 2 * 4 + 1);
   EXPECT_EQ(steps["cuda.attention.one"], 2);
   EXPECT_EQ(steps["cuda.append"], 0);

@@ -90,6 +90,7 @@ Recipe::Work work(const Problem& whole, const Config& config, const GpuPropertie
   Recipe::Work out;
   if (element_count(problem.outputs[0].dims()) == 0) return out;
 
+  const auto* appending = whole.op.get_if<ops::AppendingAttention>();
   Job job;
   job.entry = "attention_one";
   job.overlap = true;
@@ -113,10 +114,12 @@ Recipe::Work work(const Problem& whole, const Config& config, const GpuPropertie
   }
   job.slots.push_back({Slot::Kind::output, 0, 0});
   constexpr int kKeys = 16;  // of a block, as scores.cuh has them for others
-  job.source.text = concat(attention_constants(problem, kKeys), macro("ARGUMENTS", arguments + "Half* y"),
-                           macro("SPLITS", shares->splits), macro("APPENDS", int(appends(whole))),
-                           int_constants({{"SIZE", s.key_size}, {"WARPS", shares->warps}, {"UNROLL", shares->unroll}}),
-                           "#include \"backends/cuda/attention/attention_one.cu\"\n");
+  job.source.text = concat(
+      attention_constants(problem, kKeys), macro("ARGUMENTS", arguments + "Half* y"), macro("SPLITS", shares->splits),
+      macro("APPENDS", int(appends(whole))),
+      bool_constants({{"GIVEN", appending && appending->given}, {"BEHIND_NEW", appending && appending->behind_new}}),
+      int_constants({{"SIZE", s.key_size}, {"WARPS", shares->warps}, {"UNROLL", shares->unroll}}),
+      "#include \"backends/cuda/attention/attention_one.cu\"\n");
   const int64_t parts = int64_t(shares->warps) + shares->splits;
   job.shape.block = {uint32_t(shares->warps) * 32, 1, 1};
   job.shape.grid = {uint32_t(s.batch * s.heads), uint32_t(shares->splits), 1};
@@ -136,6 +139,6 @@ bool takes_parts(const Problem& problem, const Config& config) {
 }  // namespace
 
 extern const Recipe attention_one_recipe;
-const Recipe attention_one_recipe{"cuda.attention.one", 8, supports, configs, work, "sm_90a", takes_parts};
+const Recipe attention_one_recipe{"cuda.attention.one", 9, supports, configs, work, "sm_90a", takes_parts};
 
 }  // namespace temper::cuda

@@ -6,10 +6,12 @@
 // it to the caches, at the position that `held` says, and where caches get other memory, they are copied.
 //
 // Keys and values come to L2 before the previous kernel has ended: memory of a whole cache takes as long as the product
-// before. That is safe with whatever that kernel writes, for all that is written passes L2.
+// before. That is safe with whatever that kernel writes, for all that is written passes L2. Where the caches are GIVEN,
+// which nothing before this kernel writes, those that a warp reads first come to its registers then.
 //
-// Defined before this text: what scores.cuh wants but masks, SIZE, WARPS, UNROLL, SPLITS, APPENDS, and ARGUMENTS: q, k,
-// v, the lengths where there are some; with APPENDS new_k, new_v, held, to_k, to_v and a fault; y.
+// Defined before this text: what scores.cuh wants but masks, SIZE, WARPS, UNROLL, SPLITS, APPENDS, GIVEN, BEHIND_NEW
+// (there are as many keys as are held and one more), and ARGUMENTS: q, k, v, the lengths where there are some; with
+// APPENDS new_k, new_v, held, to_k, to_v and a fault; y.
 using Sum = float;
 #include "backends/cuda/attention/scores.cuh"
 #include "backends/cuda/support/ptx.cuh"
@@ -58,13 +60,26 @@ struct AllParameters {
 #endif
 };
 
-// The rows of keys and values of a head, as far as `lengths` says before anything has to be there: a hint.
-DEVICE void prefetch_head(const Parameters& p, const Half* k, const Half* v, const i64* lengths) {
-  i64 length = p.keys;
-  if constexpr (LENGTHS) length = *reinterpret_cast<const volatile i64*>(lengths);
-  const Range range = keys_of(p, 0, i32(length < 0 ? 0 : length < p.keys ? length : p.keys));
-  for (i32 key = range.first + i32(blockIdx.y * WARPS * 32 + threadIdx.x); key < range.end;
-       key += SPLITS * WARPS * 32) {
+DEVICE i32 within(const Parameters& p, i64 length) { return i32(length < 0 ? 0 : length < p.keys ? length : p.keys); }
+
+// How many keys there are, as far as is known before anything has to be there: a hint.
+DEVICE i32 early_length(const Parameters& p, const i64* number) {
+  if constexpr (!LENGTHS && !BEHIND_NEW) return p.keys;
+  else return within(p, *reinterpret_cast<const volatile i64*>(number) + (BEHIND_NEW ? 1 : 0));
+}
+
+DEVICE Vec<Half, 8> renewed(Vec<Half, 8> x) {
+  u32* const words = reinterpret_cast<u32*>(&x);
+#pragma unroll
+  for (int i = 0; i < 4; ++i) words[i] = renewed(words[i]);
+  return x;
+}
+
+// A head's rows of keys and values from the key `first` on.
+DEVICE void prefetch_head(const Parameters& p, const Half* k, const Half* v, i32 length, i32 first) {
+  const Range range = keys_of(p, 0, length);
+  for (i32 key = (range.first > first ? range.first : first) + i32(blockIdx.y * WARPS * 32 + threadIdx.x);
+       key < range.end; key += SPLITS * WARPS * 32) {
     prefetch_bytes(k + i64(key) * p.k_row, SIZE * 2);
     prefetch_bytes(v + i64(key) * p.v_row, SIZE * 2);
   }
@@ -85,6 +100,7 @@ DEVICE void append_rows(Half* to, const Half* cache, const Half* fresh, i64 pitc
 #endif
 
 extern "C" __global__ void CLUSTER __launch_bounds__(WARPS * 32) attention_one(ARGUMENTS, const AllParameters all) {
+  constexpr i32 STEP = WARPS * GROUPS * UNROLL * SPLITS;
   const Parameters& p = all.attention;
   let_next_kernel_start();
   Part* const parts =
@@ -94,20 +110,47 @@ extern "C" __global__ void CLUSTER __launch_bounds__(WARPS * 32) attention_one(A
   const u32 kv_head = head / p.sharing;
   k += i64(batch) * p.k_batch + i64(kv_head) * SIZE;
   v += i64(batch) * p.v_batch + i64(kv_head) * SIZE;
-  if (kv_head * p.sharing == head) prefetch_head(p, k, v, lengths + batch);
+  const Half *const of_keys = k + of_key, *const of_values = v + of_key;
+  // Of a step, this group's keys are GROUPS apart.
+  const i32 mine = i32((blockIdx.y * WARPS + warp) * (GROUPS * UNROLL) + group);
+#if APPENDS
+  const i32 early = early_length(p, BEHIND_NEW ? held + batch : lengths + batch);
+#else
+  const i32 early = early_length(p, lengths + batch);
+#endif
+  if (kv_head * p.sharing == head) prefetch_head(p, k, v, early, GIVEN ? STEP : 0);
+  Vec<Half, 8> keys[UNROLL], values[UNROLL];
+  if constexpr (GIVEN) {
+#pragma unroll
+    for (int u = 0; u < UNROLL; ++u)
+      if (const i32 key = mine + u * GROUPS; key < early) {
+        keys[u] = load_vector<8>(of_keys + i64(key) * p.k_row);
+        values[u] = load_vector<8>(of_values + i64(key) * p.v_row);
+      }
+  }
 #if SPLITS > 1
   meet_cluster();  // the first block is there: others write to its memory
 #endif
   wait_for_inputs();
+  if constexpr (GIVEN) {
+    // They stay as they are until here: as floats they would take twice the registers.
+#pragma unroll
+    for (int u = 0; u < UNROLL; ++u) keys[u] = renewed(keys[u]), values[u] = renewed(values[u]);
+  }
   // All that is read of this token is on its way before the first of it is waited for.
+  const auto row_here = [&](const Half* row) { return load_here(reinterpret_cast<const Vec<Half, 8>*>(row + of_key)); };
+  const Vec<Half, 8> given_query = row_here(q + i64(batch) * p.q_batch + i64(head) * SIZE);
 #if APPENDS
-  const i64 at = held[batch];
   new_k += i64(batch) * all.new_k_batch + i64(kv_head) * SIZE;
   new_v += i64(batch) * all.new_v_batch + i64(kv_head) * SIZE;
+  const Vec<Half, 8> new_key = row_here(new_k), new_value = row_here(new_v);
+  const i64 at = held[batch];
 #endif
   i64 given_length = p.keys;
   if constexpr (LENGTHS) given_length = lengths[batch];
-  const Vec<Half, 8> given_query = load_vector<8>(q + i64(batch) * p.q_batch + i64(head) * SIZE + of_key);
+#if APPENDS
+  if constexpr (BEHIND_NEW) given_length = at + 1;
+#endif
 #if APPENDS
   if (at < 0 || at >= p.keys) {
     i64 index = at < 0 ? at - p.keys : at;
@@ -116,32 +159,31 @@ extern "C" __global__ void CLUSTER __launch_bounds__(WARPS * 32) attention_one(A
   }
 #endif
   const Range range = keys_of(p, 0, i32(given_length < p.keys ? given_length : p.keys));
-  const Half *const of_keys = k + of_key, *const of_values = v + of_key;
   float query[8];
 #pragma unroll
   for (int j = 0; j < 8; ++j) query[j] = hold(given_query.at[j]);
   float most = nothing(), sum = 0, y_sums[8] = {};
-  constexpr i32 STEP = WARPS * GROUPS * UNROLL * SPLITS;
 #pragma unroll 1
-  for (i32 begin = range.first + i32((blockIdx.y * WARPS + warp) * (GROUPS * UNROLL)); begin < range.end;
-       begin += STEP) {
-    Vec<Half, 8> keys[UNROLL], values[UNROLL];
+  for (i32 begin = range.first + mine; begin - i32(group) < range.end; begin += STEP) {
     bool there[UNROLL];
 #pragma unroll
     for (int u = 0; u < UNROLL; ++u) {
-      const i32 key = begin + i32(u * GROUPS + group);
+      const i32 key = begin + i32(u * GROUPS);
       there[u] = key < range.end;
-      keys[u] = {}, values[u] = {};
-      if (there[u]) {
+      const bool has = GIVEN && begin == mine && key < early;
 #if APPENDS
-        const bool fresh = key == at;
-        keys[u] = load_vector<8>(fresh ? new_k + of_key : of_keys + i64(key) * p.k_row);
-        values[u] = load_vector<8>(fresh ? new_v + of_key : of_values + i64(key) * p.v_row);
+      const bool fresh = key == at;
 #else
+      constexpr bool fresh = false;
+#endif
+      if (there[u] && !has && !fresh) {
         keys[u] = load_vector<8>(of_keys + i64(key) * p.k_row);
         values[u] = load_vector<8>(of_values + i64(key) * p.v_row);
-#endif
       }
+#if APPENDS
+      if (fresh) keys[u] = new_key, values[u] = new_value;
+#endif
+      if (!there[u]) keys[u] = {}, values[u] = {};
     }
     float scores[UNROLL], larger = most;
 #pragma unroll

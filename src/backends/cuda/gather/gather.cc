@@ -5,16 +5,26 @@
 #include <algorithm>
 
 #include "backends/cuda/recipe.h"
+#include "backends/cuda/support/constants.h"
 #include "backends/cuda/support/program_code.h"
+#include "graph/ops/fused_decode.h"
 
 namespace temper::cuda {
 
 namespace {
 
-const ops::Gather& op_of(const Problem& problem) { return problem.op.get<ops::Gather>(); }
+constexpr size_t kMostSteps = 100;
+
+const ops::ComputedGather* computed(const Problem& problem) { return problem.op.get_if<ops::ComputedGather>(); }
+const ops::Gather& op_of(const Problem& problem) {
+  if (problem.op.is<ops::ComputedGather>()) return problem.op.get<ops::ComputedGather>().gather;
+  return problem.op.get<ops::Gather>();
+}
 
 Support supports(const Problem& problem) {
-  if (!problem.op.is<ops::Gather>()) return refused("not a gather");
+  if (!problem.op.is<ops::Gather, ops::ComputedGather>()) return refused("not a gather");
+  if (const auto* op = computed(problem); op && op->index.steps.size() > kMostSteps)
+    return refused("an index of ", op->index.steps.size(), " steps");
   if (!small_positions(element_count(problem.outputs[0].dims())) ||
       !small_positions(element_count(problem.inputs[1].dims())))
     return refused("more than 2147418112 elements");
@@ -23,7 +33,7 @@ Support supports(const Problem& problem) {
 
 // Whole channels are picked by a list.
 bool of_channels(const Problem& problem) {
-  return op_of(problem).kind == ops::GatherKind::axis && op_of(problem).axis == 1 &&
+  return problem.op.is<ops::Gather>() && op_of(problem).kind == ops::GatherKind::axis && op_of(problem).axis == 1 &&
          problem.inputs[1].dims().size() == 1 && layout_fits(problem.outputs[0].dims(), Layout::channels_last) &&
          problem.inputs[0].dims().size() == problem.outputs[0].dims().size();
 }
@@ -98,17 +108,25 @@ Recipe::Work work(const Problem& problem, const Config& config, const GpuPropert
   job.overlap = true;
   job.slots = {
       {Slot::Kind::input, 0, 0}, {Slot::Kind::input, 1, 0}, {Slot::Kind::output, 0, 0}, {Slot::Kind::fault, 0, 0}};
-  job.source.text = concat(
-      "#include \"backends/cuda/support/memory.cuh\"\nusing Piece = ", bytes == 16 ? "Vec<u32, 4>" : word_type(bytes),
-      ";\nusing At = ", problem.inputs[1].type.dtype == DType::i64 ? "i64" : "i32",
-      ";\nconstexpr int KIND = ", int(op.kind), ", LENGTH = ", length, ", RANK = ", walk_sizes.size(),
-      ";\n#include \"backends/cuda/gather/gather.cu\"\n");
+  ProgramNumbers numbers;
+  ProgramCode code;
+  if (const auto* made = computed(problem)) {
+    const std::vector<DType> dtypes{DType::i64};
+    code = program_code(made->index, dtypes, "index_of", numbers);
+  }
+  job.source.text =
+      concat("#include \"backends/cuda/support/memory.cuh\"\n", code.text, macro("NUMBERS", numbers.text()),
+             macro("INDEX(x)", code.call.empty() ? std::string("i64(x)") : concat(code.call, "(x))")),
+             "using Piece = ", bytes == 16 ? "Vec<u32, 4>" : word_type(bytes),
+             ";\nusing At = ", problem.inputs[1].type.dtype == DType::i64 ? "i64" : "i32",
+             ";\nconstexpr int KIND = ", int(op.kind), ", LENGTH = ", length, ", RANK = ", walk_sizes.size(),
+             ";\n#include \"backends/cuda/gather/gather.cu\"\n");
   ParameterWriter writer;
   writer.put(uint32_t(count)).put_divisor(per_position).put_divisor(per_outer).put(outer_stride);
   for (int64_t k = 0; k < length; ++k) writer.put(in[first + size_t(k)]);
   for (int64_t k = 0; k < length; ++k) writer.put(pieces(strides[first + size_t(k)]));
   writer.put_walk(walk_sizes, {walk_strides});
-  job.parameters = writer.finish();
+  job.parameters = writer.put_numbers(numbers.values()).finish();
   job.shape.block = {256, 1, 1};
   job.shape.grid = {blocks_for(count, 256), 1, 1};
   out.jobs.push_back(std::move(job));
@@ -118,6 +136,6 @@ Recipe::Work work(const Problem& problem, const Config& config, const GpuPropert
 }  // namespace
 
 extern const Recipe gather_recipe;
-const Recipe gather_recipe{"cuda.gather", 2, supports, configs, work};
+const Recipe gather_recipe{"cuda.gather", 3, supports, configs, work};
 
 }  // namespace temper::cuda

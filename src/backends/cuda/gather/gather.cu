@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One thread moves one piece of what an index picks. Generated before this text: Piece (1 to 16 bytes), At (an index),
 // KIND (as in ops::GatherKind), LENGTH (indices of a position), RANK (of the walk over the output, where elements are
-// picked one by one).
+// picked one by one), INDEX(x) (what an element of the indices means) and NUMBERS.
 #include "backends/cuda/support/memory.cuh"
 
 constexpr int kAxis = 0, kElements = 1, kNd = 2;
@@ -12,6 +12,7 @@ struct Parameters {
   i64 outer_stride;          // pieces from one outer step, or batch, to the next
   i64 size[LENGTH], stride[LENGTH];  // of the axes that indices go along: elements, pieces
   Walk<RANK, 1> walk;
+  NUMBERS
 };
 
 extern "C" __global__ void __launch_bounds__(256)
@@ -33,7 +34,7 @@ extern "C" __global__ void __launch_bounds__(256)
   }
 #pragma unroll
   for (int k = 0; k < LENGTH; ++k) {
-    i64 index = i64(indices[i64(position) * LENGTH + k]);
+    i64 index = INDEX(indices[i64(position) * LENGTH + k]);
     if (!resolve_index(index, p.size[k], fault)) return;
     from += index * p.stride[k];
   }

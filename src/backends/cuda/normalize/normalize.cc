@@ -8,6 +8,7 @@
 
 #include "backends/cuda/rows/row_programs.h"
 #include "base/checked.h"
+#include "graph/ops/fused_decode.h"
 
 namespace temper::cuda {
 
@@ -35,7 +36,33 @@ RowsOp rows_of(const Problem& problem) {
   return rows;
 }
 
+// Of gathered rows the normalisation alone: rows in the place of the tables that they are picked from.
+Problem behind_tables(const Problem& problem, const ops::GatheredNormalize& op) {
+  Problem out = problem;
+  out.op = ops::FusedNormalize(op.fused);
+  out.inputs.resize(problem.inputs.size() - size_t(op.tables));
+  for (size_t i = 0; i < size_t(op.tables); ++i) {
+    out.inputs[i] = {};
+    out.inputs[i].type = {problem.inputs[i].type.dtype, problem.outputs[0].type.shape};
+    out.inputs[i].present = true;
+  }
+  return out;
+}
+
+Support gathered_supports(const Problem& problem, const ops::GatheredNormalize& op) {
+  const Dims dims = problem.outputs[0].dims();
+  if (op.fused.normalize.groups != 1 || op.fused.normalize.axes != std::vector<int64_t>{int64_t(dims.size()) - 1} ||
+      element_count(dims) != dims.back())
+    return refused("gathered rows that are not one");
+  // The kernel reads whole vectors of rows that begin at one, wherever in their tables they do.
+  if (dims.back() * size_of(problem.inputs[0].type.dtype) % 16 != 0)
+    return refused("gathered rows of ", dims.back(), " elements, which are no whole vectors");
+  const Problem rows = behind_tables(problem, op);
+  return supports_rows(rows, rows_of(rows));
+}
+
 Support supports(const Problem& problem) {
+  if (const auto* gathered = problem.op.get_if<ops::GatheredNormalize>()) return gathered_supports(problem, *gathered);
   if (!normalize_of(problem)) return refused("not a normalize");
   return supports_rows(problem, rows_of(problem));
 }
@@ -208,6 +235,7 @@ Recipe::Work twice_work(const Problem& problem, const Config& config, const Grou
 
 // Of groups that cross a block, one launch or two; both where it is not known which is faster.
 std::vector<Config> configs(const Problem& problem, const GpuProperties& gpu) {
+  if (problem.op.is<ops::GatheredNormalize>()) return {plain_config(problem, "")};
   std::vector<Config> out;
   for (const Config& config : row_configs(problem)) {
     const auto groups = groups_of(problem, config);
@@ -229,6 +257,13 @@ std::vector<Config> configs(const Problem& problem, const GpuProperties& gpu) {
 }
 
 Recipe::Work work(const Problem& problem, const Config& config, const GpuProperties& gpu) {
+  if (const auto* gathered = problem.op.get_if<ops::GatheredNormalize>()) {
+    const Problem rows = behind_tables(problem, *gathered);
+    RowsOp op = rows_of(rows);
+    for (size_t i = 0; i < size_t(gathered->tables); ++i)
+      op.picked.push_back({i, rows.inputs.size() + i, problem.inputs[i].dims()[0]});
+    return row_programs_work(rows, plain_config(rows, ""), op, gpu);
+  }
   if (config.text.empty()) return row_programs_work(problem, config, rows_of(problem), gpu);
   const auto groups = groups_of(problem, config);
   if (!groups) fail(ErrorKind::bad_file, "no configuration '", config.text, "' for ", problem.text());
@@ -239,6 +274,6 @@ Recipe::Work work(const Problem& problem, const Config& config, const GpuPropert
 }  // namespace
 
 extern const Recipe normalize_recipe;
-const Recipe normalize_recipe{"cuda.normalize", 6, supports, configs, work};
+const Recipe normalize_recipe{"cuda.normalize", 7, supports, configs, work};
 
 }  // namespace temper::cuda

@@ -72,8 +72,8 @@ Shares shares_of(int64_t rows, int64_t n, int64_t vector, bool aligned, const Gp
 }  // namespace
 
 DType given_dtype(const Problem& problem, const RowsOp& op) {
-  std::vector<DType> dtypes;
-  for (int i = 0; i < op.prologue.inputs; ++i) dtypes.push_back(problem.inputs[size_t(i)].type.dtype);
+  std::vector<DType> dtypes(size_t(op.prologue.inputs));
+  for (size_t i = 0; i < dtypes.size(); ++i) dtypes[i] = problem.inputs[i].type.dtype;
   return op.prologue.infer(dtypes);
 }
 
@@ -191,6 +191,21 @@ Job RowTexts::job(std::string_view file, std::string_view entry, int64_t vector,
     members += concat("  ", tensors_.types[t], "* ", tensors_.names[t], ";\n");
     pointers += concat(t ? ", " : "", tensors_.names[t]);
     moved += concat(t ? ", " : "", "tensors.", tensors_.names[t], " + at[", t, ']');
+    for (const PickedRow& row : op_.picked)
+      if (t == (row.input ? tensors_.outputs + row.input : 0))
+        moved += concat(" + picked(tensors.index", row.input, ", ", row.count, ", tensors.fault) * ", n);
+  }
+  for (const PickedRow& row : op_.picked) {
+    parameters += concat("const i64* index", row.input, ", ");
+    members += concat("  const i64* index", row.input, ";\n");
+    pointers += concat(", index", row.input);
+    moved += concat(", tensors.index", row.input);
+  }
+  if (!op_.picked.empty()) {
+    parameters += "Fault* fault, ";
+    members += "  Fault* fault;\n";
+    pointers += ", fault";
+    moved += ", tensors.fault";
   }
   const DType value = ops::row_dtype(given_dtype(problem_, op_));
   const size_t own = size_t(op_.prologue.inputs), inputs = problem_.inputs.size();
@@ -235,6 +250,8 @@ Job RowTexts::job(std::string_view file, std::string_view entry, int64_t vector,
   job.entry = entry;
   job.overlap = true;
   job.slots = tensors_.slots;
+  for (const PickedRow& row : op_.picked) job.slots.push_back({Slot::Kind::input, int(row.index), 0});
+  if (!op_.picked.empty()) job.slots.push_back({Slot::Kind::fault, 0, 0});
   job.source.text = concat(
       "#include \"backends/cuda/support/memory.cuh\"\nconstexpr int V = ", vector, ", KEPT = ", kept.sizes.size(),
       ", REDUCED = ", reduced.sizes.size(), ", OPERANDS = ", count, ";\nconstexpr bool ALIGNED = ", aligned(vector),
@@ -242,7 +259,12 @@ Job RowTexts::job(std::string_view file, std::string_view entry, int64_t vector,
       ";\n", op_.constants, constants, macro("NUMBERS", numbers.text()), "#define PARAMETERS ", parameters,
       "\n#define ROW_TENSORS {", pointers, "}\n#include \"backends/cuda/rows/row_programs.cuh\"\n", prologue.text,
       epilogue.text, "struct RowTensors {\n", members, "};\nstruct Given {\n", given, "};\nstruct Fixed {\n", fixed,
-      "};\nDEVICE RowTensors moved(const RowTensors& tensors, const i64 (&at)[OPERANDS]) {\n  return {", moved,
+      "};\n",
+      op_.picked.empty()
+          ? ""
+          : "DEVICE i64 picked(const i64* index, i64 count, Fault* fault) {\n  i64 at = *index;\n  return "
+            "resolve_index(at, count, fault) ? at : 0;\n}\n",
+      "DEVICE RowTensors moved(const RowTensors& tensors, const i64 (&at)[OPERANDS]) {\n  return {", moved,
       "};\n}\nDEVICE void read_given", kHead, "Given& given) {\n", read_given,
       "}\nDEVICE void take_given(const RowParameters& p, const Given& given, Value (&x)[V]) {\n#pragma unroll\n  for "
       "(int k = 0; k < V; ++k) "

@@ -9,6 +9,12 @@
 
 namespace temper::cuda {
 
+// In the place of input `input` stands a table of `count` rows, of which an index picks the only one.
+struct PickedRow {
+  size_t input, index;  // of the problem's inputs
+  int64_t count = 0;
+};
+
 // What is done along the rows of a problem: the op, alone or with programs around it. Input 0 of the problem has the
 // shape of its outputs; other inputs broadcast to it.
 struct RowsOp {
@@ -18,6 +24,7 @@ struct RowsOp {
   std::string_view entry;                  // the name of the kernel and of its file
   std::string constants;                   // text that comes before the kernel's own
   double number = 0;                       // what the kernel needs beside
+  std::vector<PickedRow> picked;           // where there is one row
   bool exact = true;                       // sums keep the digits of f32; else those of 16 bits, where a row is held
 };
 

@@ -99,6 +99,20 @@ DEVICE void renew(i32& x) { asm volatile("" : "+r"(x)::"memory"); }
 DEVICE void launch_dependents() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
 DEVICE void wait_for_previous_kernel() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
 
+// 16 bytes of global memory, asked for where this stands: the compiler puts loads off until behind what may end the
+// kernel.
+template <class T>
+DEVICE T load_here(const T* from) {
+  static_assert(sizeof(T) == 16, "a load of 16 bytes");
+  T out;
+  u32* const to = reinterpret_cast<u32*>(&out);
+  asm volatile("{.reg .b64 there; cvta.to.global.u64 there, %4; ld.global.v4.u32 {%0, %1, %2, %3}, [there];}"
+               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+               : "l"(from)
+               : "memory");
+  return out;
+}
+
 // The block's dynamic shared memory.
 DEVICE u8* dynamic_shared() {
   extern __shared__ __align__(1024) u8 shared[];
