@@ -13,6 +13,7 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "python"))
+from gpu_state import GpuStates, pci_bus_id_of, text_of
 from temper.versus.turns import Child, Failure, medians, rounds_of, run_as_program, run_program, save, spread
 
 ENGINES = ["temper", "eager", "graph", "compile"]
@@ -85,22 +86,24 @@ def start(engine, args, label, precision, batch, plan):
 
 
 def compare(args, label, precision, batch, plan):
-    children = []
+    children, states = [], GpuStates(args.pci_bus_id)
     try:
         for engine in args.engines:
             if engine == "temper" or precision != "int8" or (label == GEMM and engine == "eager"):
                 children.append(start(engine, args, label, precision, batch, plan))
         for child in children:
             child.calibrate(args.seconds, 10)
-        samples = rounds_of(children, args.rounds)
+        samples = rounds_of(children, args.rounds, watch=states.turn)
     finally:
         for child in children:
             child.close()
     times = medians(samples)
     result = {"model": label, "precision": precision, "batch": batch, "engines": {}}
+    if states.why:
+        result["no_gpu_states"] = states.why
     for child in children:
         result["engines"][child.name] = {**child.ready, "runs_per_round": child.count, "median_ms": spread(times[child.name]),
-                                         "items_per_s": batch * 1e3 / statistics.median(times[child.name])}
+                                         "items_per_s": batch * 1e3 / statistics.median(times[child.name]), "gpu_per_turn": states.turns.get(child.name, [])}
     for engine in times:
         if engine != "temper" and "temper" in times:
             result["engines"][engine]["temper_is_faster_by"] = spread([a / b for a, b in zip(times[engine], times["temper"])])
@@ -119,14 +122,14 @@ def command_of(args):
 
 
 def report(results):
-    print(f"{'model':14}{'precision':11}{'batch':>6}  {'engine':10}{'ms':>9}{'items/s':>10}  temper is faster by")
+    print(f"{'model':14}{'precision':11}{'batch':>6}  {'engine':10}{'ms':>9}{'items/s':>10}  {'temper is faster by':22}the GPU meanwhile")
     for r in results:
         for name, e in r["engines"].items():
             ratio = e.get("temper_is_faster_by")
             if name == "temper":
                 print(f"{'':43}context {e['context_s'] * 1e3:.0f} ms, then plan load {e['load_s'] * 1e3:.0f} ms and first answer {e['first_run_ms']:.0f} ms")
             text = f"{ratio['median']:.3f}x ({ratio['min']:.3f}–{ratio['max']:.3f})" if ratio else ""
-            print(f"{r['model']:14}{r['precision']:11}{r['batch']:6}  {name:10}{e['median_ms']['median']:9.4f}{e['items_per_s']:10.0f}  {text}")
+            print(f"{r['model']:14}{r['precision']:11}{r['batch']:6}  {name:10}{e['median_ms']['median']:9.4f}{e['items_per_s']:10.0f}  {text:22}{text_of(e['gpu_per_turn'])}".rstrip())
         if "figure" in r:
             print(f"{'':43}figure: >= {r['figure']['least']}x torch {r['figure']['peer']}: {'met' if r['figure']['met'] else 'NOT met'}")
 
@@ -152,6 +155,7 @@ def main():
     if unknown := set(args.engines) - set(ENGINES):
         parser.error(f"unknown engines {', '.join(sorted(unknown))}; there are {', '.join(ENGINES)}")
     doctor = json.loads(run_program([args.temper, "doctor", "--json", *[w for f in args.cuda_path for w in ("--cuda-path", f)]])[0])
+    args.pci_bus_id = pci_bus_id_of(doctor, args.device)
     content = {"schema": "temper.gpu_peers/1", "command": command_of(args), "date": datetime.date.today().isoformat(),
                "revision": doctor["environment"]["revision"], "gpus": doctor["gpus"],
                "libraries": [{key: library[key] for key in ("name", "version")} for library in doctor["libraries"]],

@@ -17,6 +17,7 @@ import time
 
 import architectures
 import numpy
+from gpu_state import GpuStates, pci_bus_id_of
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "python"))
@@ -113,10 +114,12 @@ class Case:
         try:
             for child in children:
                 child.calibrate(self.args.seconds, 10)
-            times = medians(rounds_of(children, self.args.rounds))
+            states = GpuStates(self.args.pci_bus_id)
+            times = medians(rounds_of(children, self.args.rounds, watch=states.turn))
         finally:
             children[0].close()
         self.row.update({f"{name}_ms": statistics.median(turns) for name, turns in times.items()})
+        self.row["gpu_per_turn"] = states.turns
         if self.torch:
             self.row["ratio"] = spread([b / a for a, b in zip(times["temper"], times[self.peer])])
         if self.args.profiles:
@@ -231,6 +234,7 @@ def main():
     asked = [pair for word in args.only for pair in cases_of(parser, word, args.batches)]
     begin = time.perf_counter()
     doctor = json.loads(run_program([args.temper, "doctor", "--json", *[w for f in args.cuda_path for w in ("--cuda-path", f)]])[0])
+    args.pci_bus_id = pci_bus_id_of(doctor, args.device)
     content = {"schema": SCHEMA, "date": datetime.date.today().isoformat(), "revision": doctor["environment"]["revision"],
                "device": doctor["gpus"][0]["name"] if doctor["gpus"] else "cpu", "rows": []}
     with tempfile.TemporaryDirectory(prefix="temper_gpu_suite_") as own:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Engines that stay loaded in processes of their own and run in turns: what the comparisons with peers share."""
+import contextlib
 import json
 import os
 import selectors
@@ -89,9 +90,11 @@ class Child:
         """Runs per turn, so that a turn takes about `seconds`."""
         self.count = max(least, int(seconds * 1e3 / max(statistics.median(self.ask("3")), 1e-6)))
 
-    def turn(self):
+    def turn(self, watch=contextlib.nullcontext):
+        """watch(name): a context manager that is open while the engine runs."""
         time.sleep(SETTLE_S)
-        times = self.ask(str(self.count))
+        with watch(self.name):
+            times = self.ask(str(self.count))
         if len(times) != self.count:
             raise Failure(f"{self.name} ran {len(times)} times instead of {self.count}")
         return times
@@ -114,10 +117,11 @@ def spread(values):
     return {"median": statistics.median(values), "min": min(values), "max": max(values), "per_round": values}
 
 
-def rounds_of(children, rounds, failed=None, each_round=None):
+def rounds_of(children, rounds, failed=None, each_round=None, watch=contextlib.nullcontext):
     """All samples by engine and round; every other round runs in the opposite order.
 
     failed: gets, by name, the Failure of an engine that ended or hung; the others go on. Without it, a Failure ends all.
+    watch: as Child.turn has it.
     """
     samples = {child.name: [] for child in children}
     for i in range(rounds):
@@ -125,7 +129,7 @@ def rounds_of(children, rounds, failed=None, each_round=None):
             if failed is not None and child.name in failed:
                 continue
             try:
-                samples[child.name].append(child.turn())
+                samples[child.name].append(child.turn(watch))
             except Failure as failure:
                 if failed is None:
                     raise
