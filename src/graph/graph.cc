@@ -2,32 +2,42 @@
 #include "graph/graph.h"
 
 #include <algorithm>
+#include <numeric>
 #include <stdexcept>
 
-#include "base/parse.h"
 #include "graph/fields.h"
 
 namespace temper {
 
-std::string Graph::unique_name(std::string_view wanted) {
-  std::string unique(wanted.empty() ? "value" : wanted);
-  const auto [known, fresh] = names_.try_emplace(unique, 1);
-  if (fresh) return unique;
-  for (int32_t& next = known->second;;) {  // the reference stays good while names are added
-    std::string candidate = concat(unique, '.', next++);
-    if (names_.try_emplace(candidate, 1).second) return candidate;
+// The items of these ids stay, in their order; the others go.
+template <class T>
+static void keep(std::deque<T>& items, const std::vector<int32_t>& ids) {
+  size_t same = 0;
+  while (same < ids.size() && ids[same] == int32_t(same)) ++same;
+  if (same < ids.size()) {
+    std::vector<int32_t> place(items.size()), at(items.size());  // where an item is, and which is at a place
+    std::iota(place.begin(), place.end(), 0);
+    std::iota(at.begin(), at.end(), 0);
+    for (size_t i = same; i < ids.size(); ++i) {
+      const auto from = size_t(place[size_t(ids[i])]);
+      if (from == i) continue;
+      std::swap(items[i], items[from]);
+      at[from] = at[i];
+      place[size_t(at[from])] = int32_t(from);
+    }
   }
+  items.erase(items.begin() + int64_t(ids.size()), items.end());
 }
 
-void Graph::forget_name(const std::string& forgotten) {
-  names_.erase(forgotten);
-  // "x.3" is free again: who wants "x" next gets it.
-  const size_t dot = forgotten.rfind('.');
-  if (dot == forgotten.npos) return;
-  const int32_t number = parse_number<int32_t>(std::string_view(forgotten).substr(dot + 1)).value_or(0);
-  if (number < 1) return;
-  if (const auto base = names_.find(forgotten.substr(0, dot)); base != names_.end())
-    base->second = std::min(base->second, number);
+std::string Graph::unique_name(std::string_view wanted) {
+  std::string unique(wanted.empty() ? "value" : wanted);
+  if (!find(unique).valid()) return unique;
+  for (int32_t& next = names_.next_number(unique);;)
+    if (std::string candidate = concat(unique, '.', next++); !find(candidate).valid()) return candidate;
+}
+
+ValueId Graph::find(std::string_view value_name) const {
+  return {names_.find(value_name, [&](int32_t v) -> const std::string& { return values_[size_t(v)].name; })};
 }
 
 ValueId Graph::add_value(std::string_view value_name, TensorType type) {
@@ -36,6 +46,7 @@ ValueId Graph::add_value(std::string_view value_name, TensorType type) {
   Value value;
   value.name = unique_name(value_name);
   value.type = std::move(type);
+  names_.add(value.name, int32_t(values_.size()));
   values_.push_back(std::move(value));
   return {int32_t(values_.size() - 1)};
 }
@@ -122,8 +133,7 @@ constexpr double kMaxFoldedCost = double(kMaxFoldedInput * kMaxContents);
 std::vector<ValueId> Graph::add_folded(Op op, std::vector<ValueId> inputs, std::string_view node_name,
                                        const std::vector<std::string>& output_names) {
   std::vector<ValueId> outputs = add(std::move(op), std::move(inputs), node_name, output_names);
-  // A copy, since adding constants moves the vectors.
-  const Node node = nodes_[size_t(value(outputs[0]).producer.index)];
+  const Node& node = nodes_[size_t(value(outputs[0]).producer.index)];
   auto is_small = [&](ValueId id) { return type(id).is_concrete() && element_count(type(id).dims()) <= kMaxContents; };
   if (outputs.size() == 1 && is_small(outputs[0]) && value(outputs[0]).contents) {
     std::vector<int64_t> ints;
@@ -159,7 +169,7 @@ namespace {
 
 // The place of `wanted` from `at` on, or the end. A node may have very many inputs, so blocks of them are compared at
 // once.
-size_t find_input(const std::vector<ValueId>& inputs, ValueId wanted, size_t at) {
+size_t find_input(const ValueIds& inputs, ValueId wanted, size_t at) {
   constexpr size_t kBlock = 64;
   for (; at + kBlock <= inputs.size(); at += kBlock) {
     int32_t found = 0;
@@ -172,30 +182,55 @@ size_t find_input(const std::vector<ValueId>& inputs, ValueId wanted, size_t at)
 
 }  // namespace
 
-bool Users::remove(NodeId user) {
-  const auto at = [&](size_t i) { return nodes_.begin() + int64_t(i); };
-  for (size_t first = gone_, last = nodes_.size(); first < last--; ++first) {
-    if (nodes_[first] == user) {
-      std::move_backward(at(gone_), at(first), at(first + 1));
-      ++gone_;
-      if (gone_ >= nodes_.size() - gone_) {
-        nodes_.erase(nodes_.begin(), at(gone_));
-        gone_ = 0;
-      }
-      return true;
+// An entry of the user; null where there is none.
+NodeId* Users::find(NodeId user) {
+  NodeId *first = entries_.begin() + front_, *last = entries_.end();
+  if (!ascending_) {  // what a pass lets go of mostly stands near an end
+    for (; first < last--; ++first) {
+      if (*first == user) return first;
+      if (*last == user) return last;
     }
-    if (nodes_[last] == user) {
-      nodes_.erase(at(last));
-      return true;
-    }
+    return nullptr;
   }
-  return false;
+  if (first < last && *first == user) return first;
+  // The last of several is found, so that holes stand behind the entries of one node.
+  NodeId* const behind =
+      std::partition_point(first, last, [&](NodeId entry) { return entry == user || node_of(entry) < user; });
+  return behind != first && behind[-1] == user ? behind - 1 : nullptr;
+}
+
+bool Users::remove(NodeId user) {
+  NodeId* const found = find(user);
+  if (!found) return false;
+  if (found == entries_.end() - 1) {
+    NodeId* last = found;
+    for (; last != entries_.begin() + front_ && !last[-1].valid(); --last) --holes_;
+    entries_.erase(last, entries_.end());
+  } else if (found == entries_.begin() + front_) {
+    *found = {~user.index};
+    for (++front_; !entries_[front_].valid(); ++front_) --holes_;
+  } else {
+    *found = {~user.index};
+    ++holes_;
+  }
+  if (front_ + holes_ >= size()) close_holes();
+  return true;
+}
+
+void Users::close_holes() {
+  keep_if([](NodeId entry) { return entry.valid(); });
 }
 
 void Users::remove_all_but(NodeId user) {
-  nodes_.erase(nodes_.begin(), nodes_.begin() + int64_t(gone_));
-  gone_ = 0;
-  std::erase_if(nodes_, [&](NodeId other) { return other != user; });
+  keep_if([&](NodeId entry) { return entry.valid() && entry == user; });
+}
+
+template <class Kept>
+void Users::keep_if(const Kept& kept) {
+  entries_.erase(std::copy_if(entries_.begin(), entries_.end(), entries_.begin(), kept), entries_.end());
+  front_ = 0;
+  holes_ = 0;
+  ascending_ = std::is_sorted(entries_.begin(), entries_.end());
 }
 
 void Graph::replace(ValueId old_value, ValueId new_value) {
@@ -208,7 +243,7 @@ void Graph::replace(ValueId old_value, ValueId new_value) {
   for (NodeId user : from.users) {
     if (left == 0) break;  // the first entry of a node stands for all its uses
     if (user == to.producer) continue;
-    std::vector<ValueId>& inputs = nodes_[size_t(user.index)].inputs;
+    ValueIds& inputs = nodes_[size_t(user.index)].inputs;
     for (size_t at = 0; left > 0 && (at = find_input(inputs, old_value, at)) < inputs.size(); --left) {
       inputs[at] = new_value;
       to.users.add(user);
@@ -263,16 +298,23 @@ void Graph::compact() {
   auto mark = [&](ValueId id) {
     if (!id.valid() || !value(id).producer.valid() || state[size_t(value(id).producer.index)]) return;
     state[size_t(value(id).producer.index)] = 1;
-    needed.push_back(value(id).producer);
+    stack.push_back(value(id).producer);
   };
   for (const GraphOutput& output : outputs_) mark(output.value);
-  for (size_t i = 0; i < needed.size(); ++i)
-    for (ValueId input : nodes_[size_t(needed[i].index)].inputs) mark(input);
-  std::sort(needed.begin(), needed.end(), [&](NodeId a, NodeId b) {
+  while (!stack.empty()) {
+    const NodeId id = stack.back();
+    stack.pop_back();
+    for (ValueId input : node(id).inputs) mark(input);
+  }
+  for (size_t n = 0; n < state.size(); ++n)
+    if (state[n]) needed.push_back({int32_t(n)});
+  const auto by_place = [&](NodeId a, NodeId b) {
     return std::pair(places_[size_t(a.index)], a.index) < std::pair(places_[size_t(b.index)], b.index);
-  });
+  };
+  if (!std::ranges::is_sorted(needed, by_place)) std::ranges::sort(needed, by_place);
   // Each in its place, its inputs before it. Without recursion: chains may be 10^5 nodes long.
-  std::vector<NodeId> ordered;
+  std::vector<int32_t> ordered;
+  ordered.reserve(needed.size());
   for (NodeId start : needed) {
     stack.push_back(start);
     while (!stack.empty()) {
@@ -280,58 +322,63 @@ void Graph::compact() {
       char& here = state[size_t(id.index)];
       if (here != 1) {
         stack.pop_back();
-        if (here == 2) ordered.push_back(id);
+        if (here == 2) ordered.push_back(id.index);
         here = 3;
         continue;
       }
       here = 2;
       const auto& inputs = nodes_[size_t(id.index)].inputs;
-      for (auto it = inputs.rbegin(); it != inputs.rend(); ++it) {
-        if (!it->valid() || !value(*it).producer.valid()) continue;
-        const NodeId before = value(*it).producer;
+      for (size_t i = inputs.size(); i-- > 0;) {
+        if (!inputs[i].valid() || !value(inputs[i]).producer.valid()) continue;
+        const NodeId before = value(inputs[i]).producer;
         if (state[size_t(before.index)] == 2) throw std::logic_error("the graph has a cycle");
         if (state[size_t(before.index)] == 1) stack.push_back(before);
       }
     }
   }
 
-  // Nodes that stay are moved; the names of those that go are free again.
-  Graph result;
-  result.name = std::move(name);
+  // What stays moves up in its place, since a copy beside it would be as large; the names of what goes are free again.
+  std::vector<int32_t> kept;  // values, by new id
   std::vector<ValueId> map(values_.size());
-  auto move_value = [&](ValueId id) {
-    Value value = std::move(values_[size_t(id.index)]);
-    value.users = {};
+  const auto mapped = [&](ValueId id) {
+    ValueId& to = map[size_t(id.index)];
+    if (!to.valid()) {
+      to = {int32_t(kept.size())};
+      kept.push_back(id.index);
+    }
+    return to;
+  };
+  for (ValueId& id : inputs_) id = mapped(id);
+  for (int32_t n : ordered) {
+    Node& node = nodes_[size_t(n)];
+    for (ValueId& input : node.inputs)
+      if (input.valid()) input = mapped(input);
+    for (ValueId& output : node.outputs) output = mapped(output);
+  }
+  std::vector<GraphOutput> outputs = std::move(outputs_);
+  for (GraphOutput& output : outputs) output.value = mapped(output.value);
+  for (size_t i = 0; i < map.size(); ++i)
+    if (!map[i].valid()) names_.free_number(values_[i].name);
+  names_.renumber([&](int32_t v) { return map[size_t(v)].index; });
+  keep(values_, kept);
+  keep(nodes_, ordered);
+  for (Value& value : values_) {
+    value.users.clear();
     value.producer = {};
     value.output_uses = 0;
-    result.values_.push_back(std::move(value));
-    map[size_t(id.index)] = {int32_t(result.values_.size() - 1)};
-    return map[size_t(id.index)];
-  };
-  for (ValueId id : inputs_) result.inputs_.push_back(move_value(id));
-  for (NodeId id : ordered) {
-    Node node = std::move(nodes_[size_t(id.index)]);
-    const NodeId new_id{int32_t(result.nodes_.size())};
-    for (ValueId& input : node.inputs) {
-      if (!input.valid()) continue;
-      input = map[size_t(input.index)].valid() ? map[size_t(input.index)] : move_value(input);
-      result.values_[size_t(input.index)].users.add(new_id);
-    }
-    for (ValueId& output : node.outputs) {
-      output = move_value(output);
-      result.values_.back().producer = new_id;
-    }
-    result.nodes_.push_back(std::move(node));
-    result.places_.push_back(new_id.index);
   }
-  for (const GraphOutput& output : outputs_) {
-    const ValueId mapped = map[size_t(output.value.index)];
-    result.add_output(output.name, mapped.valid() ? mapped : move_value(output.value));
+  places_.resize(nodes_.size());
+  for (int32_t n = 0; n < node_count(); ++n) {
+    const Node& node = nodes_[size_t(n)];
+    for (ValueId input : node.inputs)
+      if (input.valid()) values_[size_t(input.index)].users.add({n});
+    for (ValueId output : node.outputs) values_[size_t(output.index)].producer = {n};
+    places_[size_t(n)] = n;
   }
-  for (size_t i = 0; i < map.size(); ++i)
-    if (!map[i].valid()) forget_name(values_[i].name);
-  result.names_ = std::move(names_);
-  *this = std::move(result);
+  outputs_.clear();
+  output_places_.clear();
+  for (const GraphOutput& output : outputs) add_output(output.name, output.value);
+  unknown_owners_.clear();
 }
 
 void verify(const Graph& graph) {

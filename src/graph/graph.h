@@ -3,13 +3,16 @@
 // It is logical (row-major NCHW, no device) and may have symbolic dimensions.
 #pragma once
 #include <deque>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "base/inline_vector.h"
 #include "graph/infer.h"
+#include "graph/names.h"
 #include "graph/op.h"
 
 namespace temper {
@@ -22,24 +25,66 @@ struct Id {
 };
 using ValueId = Id<struct ValueTag>;
 using NodeId = Id<struct NodeTag>;
+using ValueIds = InlineVector<ValueId, 2>;
 
-// The nodes that use a value, one entry per use, in the order in which they came. Passes go through them in one order
-// or the other: what they let go of stands at an end, where it is found and taken out without moving all the others.
+// The nodes that use a value, one entry per use, in the order in which they came. Passes let go of some or all of very
+// many, one at a time: an entry that is removed leaves a hole, and the others move up once half of all are holes.
 class Users {
  public:
-  const NodeId* begin() const { return nodes_.data() + gone_; }
-  const NodeId* end() const { return nodes_.data() + nodes_.size(); }
-  size_t size() const { return nodes_.size() - gone_; }
-  bool empty() const { return size() == 0; }
-  NodeId operator[](size_t i) const { return nodes_[gone_ + i]; }
+  class Iterator {
+   public:
+    using value_type = NodeId;
+    using difference_type = std::ptrdiff_t;
+    using reference = const NodeId&;
+    using pointer = const NodeId*;
+    using iterator_category = std::forward_iterator_tag;
 
-  void add(NodeId user) { nodes_.push_back(user); }
+    Iterator() = default;
+    Iterator(const NodeId* at, const NodeId* end) : at_(at), end_(end) {}
+    reference operator*() const { return *at_; }
+    pointer operator->() const { return at_; }
+    Iterator& operator++() {
+      do ++at_;
+      while (at_ != end_ && !at_->valid());
+      return *this;
+    }
+    Iterator operator++(int) {
+      const Iterator before = *this;
+      ++*this;
+      return before;
+    }
+    bool operator==(const Iterator& other) const { return at_ == other.at_; }
+
+   private:
+    const NodeId *at_ = nullptr, *end_ = nullptr;
+  };
+
+  Iterator begin() const { return {entries_.begin() + front_, entries_.end()}; }
+  Iterator end() const { return {entries_.end(), entries_.end()}; }
+  size_t size() const { return entries_.size() - front_ - holes_; }
+  bool empty() const { return size() == 0; }
+  NodeId operator[](size_t i) const { return *std::next(begin(), std::ptrdiff_t(i)); }
+
+  void add(NodeId user) {
+    ascending_ = ascending_ && (entries_.empty() || node_of(entries_.back()) <= user);
+    entries_.push_back(user);
+  }
   bool remove(NodeId user);  // one entry of it; false where there is none
   void remove_all_but(NodeId user);
+  void clear() { *this = {}; }
 
  private:
-  std::vector<NodeId> nodes_;
-  size_t gone_ = 0;  // entries at the front that were removed, fewer than half
+  InlineVector<NodeId, 2> entries_;  // the first from front_ on and the last one are no holes
+  uint32_t front_ = 0;               // holes before the first entry
+  uint32_t holes_ : 31 = 0;          // between entries
+  uint32_t ascending_ : 1 = true;
+
+  // A hole holds the complement of the node that was there, by which the list stays in order.
+  static NodeId node_of(NodeId entry) { return entry.valid() ? entry : NodeId{~entry.index}; }
+  NodeId* find(NodeId user);
+  void close_holes();
+  template <class Kept>
+  void keep_if(const Kept& kept);
 };
 
 struct Value {
@@ -48,15 +93,15 @@ struct Value {
   std::shared_ptr<const Tensor> constant;    // set: the value is this constant and has no producer
   std::shared_ptr<const Contents> contents;  // of small integer values, as far as they follow from shapes
   NodeId producer;                           // invalid for inputs and constants
+  int32_t output_uses = 0;                   // how many graph outputs it is
   Users users;
-  int32_t output_uses = 0;  // how many graph outputs it is
 };
 
 struct Node {
   Op op;
   std::string name;
-  std::vector<ValueId> inputs;  // an invalid id is an absent optional input
-  std::vector<ValueId> outputs;
+  ValueIds inputs;  // an invalid id is an absent optional input
+  ValueIds outputs;
 };
 
 struct GraphOutput {
@@ -86,6 +131,7 @@ class Graph {
     outputs_.push_back({std::string(output_name), value});
   }
 
+  ValueId find(std::string_view value_name) const;  // invalid where no value has the name
   const Value& value(ValueId id) const { return values_.at(size_t(id.index)); }
   const Node& node(NodeId id) const { return nodes_.at(size_t(id.index)); }
   int32_t node_count() const { return int32_t(nodes_.size()); }
@@ -109,7 +155,9 @@ class Graph {
   ValueId rewrite(ValueId old_value, Op op, std::vector<ValueId> inputs, std::string_view node_name);
   // The two values exchange their names.
   void swap_names(ValueId a, ValueId b) {
-    std::swap(values_.at(size_t(a.index)).name, values_.at(size_t(b.index)).name);
+    std::string &name_a = values_.at(size_t(a.index)).name, &name_b = values_.at(size_t(b.index)).name;
+    names_.swap(name_a, a.index, name_b, b.index);
+    name_a.swap(name_b);
   }
   // Keeps what the outputs need, and all inputs. The order stays; a node that is needed earlier than it stands moves
   // up. Ids change.
@@ -124,12 +172,11 @@ class Graph {
   std::vector<ValueId> inputs_;
   std::vector<GraphOutput> outputs_;
   std::unordered_multimap<int32_t, size_t> output_places_;  // by value: which outputs it is
-  // For each name the number to try next where it is wanted again ("x.1", "x.2", ...). Every number below is taken.
-  std::unordered_map<std::string, int32_t> names_;
-  std::unordered_map<std::string, int32_t> unknown_owners_;  // the same of nodes that made unknown dimensions
+  Names names_;
+  // For each node that made unknown dimensions the number to try next where its name is wanted again.
+  std::unordered_map<std::string, int32_t> unknown_owners_;
 
   std::string unique_name(std::string_view wanted);
-  void forget_name(const std::string& forgotten);
   ValueId add_value(std::string_view value_name, TensorType type);
   void release(ValueId value);
 };

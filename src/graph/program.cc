@@ -177,6 +177,7 @@ Step constant_step(DType dtype, double value) {
 Program remap_inputs(const Program& program, std::span<const int> mapping, int inputs) {
   Program result;
   result.inputs = inputs;
+  result.steps.reserve(program.steps.size());
   for (Step step : program.steps) {
     for (int a = 0; a < arity_of(step.op); ++a) {
       int& arg = step.args[size_t(a)];

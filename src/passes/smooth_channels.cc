@@ -31,16 +31,21 @@ struct Columns {
 
 class Smoother {
  public:
-  Smoother(Graph& graph, const std::map<std::string, SeenChannels>& seen, const std::set<std::string>& kept)
-      : graph_(graph), seen_(seen), kept_(kept) {}
+  Smoother(Graph& graph, const std::map<std::string, SeenChannels>& seen, const std::set<std::string>& kept,
+           const BuildTime& time)
+      : graph_(graph), seen_(seen), kept_(kept), time_(time) {}
 
   std::vector<SmoothedValue> run() {
     // By name: a product that was rewritten has another value.
     std::vector<std::string> names;
-    for (int32_t v = 0; v < graph_.value_count(); ++v)
+    for (int32_t v = 0; v < graph_.value_count(); ++v) {
+      time_.check_at(v);
       if (seen_.contains(graph_.value({v}).name)) names.push_back(graph_.value({v}).name);
-    for (const std::string& name : names)
-      if (const ValueId id = value_of(name); id.valid() && !graph_.value(id).constant) visit(id, seen_.at(name));
+    }
+    for (const std::string& name : names) {
+      time_.check();  // weights are read for each
+      if (const ValueId id = graph_.find(name); id.valid() && !graph_.value(id).constant) visit(id, seen_.at(name));
+    }
     return std::move(smoothed_);
   }
 
@@ -48,13 +53,8 @@ class Smoother {
   Graph& graph_;
   const std::map<std::string, SeenChannels>& seen_;
   const std::set<std::string>& kept_;
+  const BuildTime& time_;
   std::vector<SmoothedValue> smoothed_;
-
-  ValueId value_of(const std::string& name) const {
-    for (int32_t v = 0; v < graph_.value_count(); ++v)
-      if (graph_.value({v}).name == name) return {v};
-    return {};
-  }
 
   // Inputs of a node that belong to its program: all of a pointwise node's, the last ones of one with an epilogue.
   static size_t first_of_program(const Node& node) {
@@ -280,7 +280,7 @@ class Smoother {
     const int fixed = plain ? 0 : 1;
     const int slot = int(at - first_of_program(node)) + fixed;
     program = splice(times, program, slot);  // its inputs: those that are left, then small and back
-    node.inputs.erase(node.inputs.begin() + int64_t(at));
+    node.inputs.erase(node.inputs.begin() + at, node.inputs.begin() + at + 1);
     node.inputs.push_back(small);
     node.inputs.push_back(back);
   }
@@ -299,8 +299,8 @@ class Smoother {
 }  // namespace
 
 std::vector<SmoothedValue> smooth_channels(Graph& graph, const std::map<std::string, SeenChannels>& seen,
-                                           const std::set<std::string>& kept) {
-  return Smoother(graph, seen, kept).run();
+                                           const std::set<std::string>& kept, const BuildTime& time) {
+  return Smoother(graph, seen, kept, time).run();
 }
 
 }  // namespace temper

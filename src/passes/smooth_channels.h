@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/build_time.h"
 #include "graph/graph.h"
 
 namespace temper {
@@ -38,6 +39,6 @@ struct SmoothedValue {
 // as residual sums do, read (x / s) * s. Any other reader, or x being an output, forbids it. Products named in `kept`
 // do not count. `seen` is by the names of values. Returns what was changed.
 std::vector<SmoothedValue> smooth_channels(Graph& graph, const std::map<std::string, SeenChannels>& seen,
-                                           const std::set<std::string>& kept);
+                                           const std::set<std::string>& kept, const BuildTime& time = {});
 
 }  // namespace temper

@@ -63,5 +63,47 @@ TEST(Users, ThatWereLetGoOfDoNotComeBackWhereAllButOneGo) {
   EXPECT_TRUE(users.empty());
 }
 
+TEST(Users, EverySecondOfManyIsLetGoOfWithoutLookingAtTheOthers) {
+  Users users;
+  constexpr int32_t kMany = 1'000'000;  // 10^11 steps, if each went through those that stay
+  for (int32_t n = 0; n < kMany; ++n) users.add(NodeId{n});
+  for (int32_t n = 1; n < kMany; n += 2) {
+    ASSERT_TRUE(users.remove(NodeId{n}));
+    users.add(NodeId{kMany + n});  // what was rewritten comes again
+  }
+  ASSERT_EQ(users.size(), size_t(kMany));
+  int32_t at = 0;
+  for (const NodeId each : users) {
+    ASSERT_EQ(each.index, at < kMany / 2 ? 2 * at : 2 * at + 1);
+    ++at;
+  }
+}
+
+TEST(Users, ThatComeInTheOrderOfNodesAreWhatAVectorWouldHold) {
+  std::mt19937 random(2);
+  for (int round = 0; round < 200; ++round) {
+    Users users;
+    std::vector<int32_t> want;
+    int32_t next = 0;
+    for (int step = 0; step < 100; ++step) {
+      if (random() % 5 < 3) {
+        next += int32_t(random() % 3);
+        users.add(NodeId{next});
+        want.push_back(next);
+      } else {
+        const auto gone = int32_t(random() % uint32_t(next + 1));
+        const auto at = std::ranges::find(want, gone);
+        ASSERT_EQ(users.remove(NodeId{gone}), at != want.end());
+        if (at != want.end()) want.erase(at);
+      }
+      std::vector<int32_t> got;
+      for (const NodeId each : users) got.push_back(each.index);
+      ASSERT_EQ(got, want);
+      ASSERT_EQ(users.size(), want.size());
+      for (size_t i = 0; i < want.size(); ++i) ASSERT_EQ(users[i].index, want[i]);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace temper

@@ -131,6 +131,7 @@ def kinds(n):
     behind = lambda each, constants=(), before=relu: model([*before, *(each(i, "r", v)[0] for i, v in enumerate(names))], X, [value(v, ["a", "b"]) for v in names], constants)
     yield "users of a node: Add", behind(different, scalars)
     yield "users of a node: MatMul", behind(lambda i, a, b: [node("MatMul", [a, f"c{i}"], [b])], [tensor(f"c{i}", [4, 4], FLOAT, (i + 1).to_bytes(64, "little")) for i in range(n)])
+    yield "users of a node: Add, MatMul", behind(lambda i, a, b: [node("Add", [a, f"c{i}"], [b]) if i % 2 else node("MatMul", [a, "w"], [b])], [*scalars, SQUARE])
     yield "users of a MatMul: Add", behind(different, [*scalars, SQUARE], [node("MatMul", ["x", "w"], ["r"])])
     yield "users of a Transpose", behind(different, scalars, [node("Transpose", ["x"], ["r"], perm=[1, 0])])
     yield "users of an Identity", behind(different, scalars, [node("Identity", ["x"], ["r"])])
