@@ -144,17 +144,18 @@ Placement quantize(Graph& graph, const Ranges& ranges, const std::string& file, 
     if (dtype == DType::bf16 && !lowered_next) bf16.insert(name);
   Placement placement;
   Ranges own = ranges;  // of what is smoothed, too
-  const auto smooth = [&](Graph& to_smooth, const PassOptions&) {
+  const auto smooth = [&](Graph& to_smooth, const PassOptions& of_pass) {
     std::set<std::string> kept;
     for (const auto& [name, dtype] : options.keep_nodes) kept.insert(name);
-    const std::vector<SmoothedValue> smoothed = smooth_channels(to_smooth, seen_channels(ranges), kept);
+    const std::vector<SmoothedValue> smoothed = smooth_channels(to_smooth, seen_channels(ranges), kept, of_pass.time);
     for (const SmoothedValue& value : smoothed)
       own.values[value.smoothed] = {-value.largest, value.largest, scale_of(value.largest), "minmax", 0, {}, {}};
     if (told) *told = smoothed;
     return !smoothed.empty();
   };
-  const auto place = [&](Graph& to_place, const PassOptions&) {
-    placement = with_context([&] { return file; }, [&] { return place_quantization(to_place, own, options); });
+  const auto place = [&](Graph& to_place, const PassOptions& of_pass) {
+    placement =
+        with_context([&] { return file; }, [&] { return place_quantization(to_place, own, options, of_pass.time); });
     to_place = placement.graph;
     return std::ranges::any_of(placement.nodes, [](const PlacedNode& node) { return node.integer; });
   };

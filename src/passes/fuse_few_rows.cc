@@ -192,8 +192,10 @@ bool fuse_appends(Graph& graph, NodeId id, const FusionTaken& taken) {
 bool fuse_few_rows(Graph& graph, const FusionTaken& taken, const BuildTime& time) {
   bool changed = false;
   int32_t count = graph.node_count();
-  for (int32_t n = 0; n < count; ++n)
+  for (int32_t n = 0; n < count; ++n) {
+    time.check_at(n);
     if (graph.node({n}).op.is<ops::Gather>()) changed |= gather_first(graph, {n}, taken);
+  }
   count = graph.node_count();
   for (int32_t n = 0; n < count; ++n) {
     time.check_at(n);

@@ -34,8 +34,8 @@ enum class Movement {
 
 class Placer {
  public:
-  Placer(const Graph& graph, const Ranges& ranges, const PlacementOptions& options)
-      : graph_(graph), ranges_(ranges), options_(options) {
+  Placer(const Graph& graph, const Ranges& ranges, const PlacementOptions& options, const BuildTime& time)
+      : graph_(graph), ranges_(ranges), options_(options), time_(time) {
     group_.resize(size_t(graph.value_count()));
     std::iota(group_.begin(), group_.end(), 0);
     wanted_.resize(group_.size(), 0);
@@ -45,10 +45,16 @@ class Placer {
   Placement run() {
     check_names();
     find_first_and_last();
-    for (int32_t n = 0; n < graph_.node_count(); ++n)
-      if (is_product(graph_.node({n}).op)) choose_product({n});
+    for (int32_t n = 0; n < graph_.node_count(); ++n) {
+      if (!is_product(graph_.node({n}).op)) continue;
+      time_.check();  // its weights are read
+      choose_product({n});
+    }
     // Consumers come first: what they want decides for the ops in front of them.
-    for (int32_t n = graph_.node_count(); n-- > 0;) choose_mover({n});
+    for (int32_t n = graph_.node_count(); n-- > 0;) {
+      time_.check_at(n);
+      choose_mover({n});
+    }
     choose_scales();
     rebuild();
     tabulate();
@@ -59,6 +65,7 @@ class Placer {
   const Graph& graph_;
   const Ranges& ranges_;
   const PlacementOptions& options_;
+  const BuildTime& time_;
   Placement result_;
   std::vector<int32_t> group_;                // by value: union-find of those that share a scale
   std::vector<char> wanted_;                  // by value: gets a quantize and a dequantize node
@@ -75,15 +82,15 @@ class Placer {
   void unite(ValueId a, ValueId b) { group_[size_t(find(a.index))] = find(b.index); }
 
   void check_names() const {
-    for (const auto& [name, dtype] : options_.keep_nodes) {
-      bool found = false;
-      for (int32_t n = 0; n < graph_.node_count(); ++n)
-        found |= product_name(graph_.node({n}).op, graph_.node({n}).name) == name;
-      if (!found)
+    std::set<std::string_view> missing;
+    for (const auto& [name, dtype] : options_.keep_nodes) missing.insert(name);
+    for (int32_t n = 0; n < graph_.node_count() && !missing.empty(); ++n)
+      if (const auto product = product_name(graph_.node({n}).op, graph_.node({n}).name)) missing.erase(*product);
+    for (const auto& [name, dtype] : options_.keep_nodes)
+      if (missing.contains(name))
         fail(ErrorKind::usage,
              "--keep-fp32, --keep-bf16 or --keep-fp16: there is no convolution or matrix product named '", name,
              "'; temper inspect --layers of a plan lists the names");
-    }
     if (ranges_.values.empty()) fail(ErrorKind::usage, "the ranges are empty; calibrate the model again");
     for (int32_t v = 0; v < graph_.value_count(); ++v)
       if (ranges_.values.count(graph_.value({v}).name)) return;
@@ -304,6 +311,7 @@ class Placer {
       return to;
     };
     for (int32_t n = 0; n < graph_.node_count(); ++n) {
+      time_.check_at(n);
       const Node& node = graph_.node({n});
       const bool product = integer_.count(n) && is_product(node.op);
       std::vector<ValueId> inputs;
@@ -352,8 +360,9 @@ class Placer {
 
 }  // namespace
 
-Placement place_quantization(const Graph& graph, const Ranges& ranges, const PlacementOptions& options) {
-  return Placer(graph, ranges, options).run();
+Placement place_quantization(const Graph& graph, const Ranges& ranges, const PlacementOptions& options,
+                             const BuildTime& time) {
+  return Placer(graph, ranges, options, time).run();
 }
 
 }  // namespace temper

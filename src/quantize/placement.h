@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/build_time.h"
 #include "graph/graph.h"
 #include "quantize/ranges.h"
 
@@ -44,6 +45,7 @@ struct Placement {
 // only reshaped or transposed has that of what it was made from. Any other missing or unusable range keeps what needs
 // it in f32, with a warning that names the value. Throws Error{usage} where keep_nodes names no convolution or product
 // of the graph, or the ranges name no value of it at all.
-Placement place_quantization(const Graph& graph, const Ranges& ranges, const PlacementOptions& options = {});
+Placement place_quantization(const Graph& graph, const Ranges& ranges, const PlacementOptions& options = {},
+                             const BuildTime& time = {});
 
 }  // namespace temper
