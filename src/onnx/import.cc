@@ -43,8 +43,11 @@ class Importer {
  public:
   // `sides`: see OnnxNode::takes_first_side; the first is taken behind its end. `imported`: nodes so far, of imports
   // with other sides, too.
-  Importer(const OnnxModel& model, const ImportOptions& options, std::vector<bool> sides, int64_t& imported)
+  // `done`: parts of the model's nodes to let go of once they are imported; null: none.
+  Importer(const OnnxModel& model, const ImportOptions& options, std::vector<bool> sides, int64_t& imported,
+           std::vector<NodePart>* done = nullptr)
       : model_(model),
+        done_(done),
         options_(options),
         functions_(functions_of(*model.proto)),
         imported_(imported),
@@ -77,6 +80,7 @@ class Importer {
     result_.graph.name = proto.graph().name();
     Scope scope{nullptr, {}, opsets_of(proto.opset_import()), {}};
     scope_ = &scope;
+    scope.values.reserve(size_t(proto.graph().node_size()) + size_t(proto.graph().initializer_size()));
     for (const auto& tensor : proto.graph().initializer())
       attempt(tensor.name(), "initializer",
               [&] { scope.values[tensor.name()] = graph().add_constant(tensor.name(), tensor_of(tensor)); });
@@ -92,13 +96,14 @@ class Importer {
         fail(ErrorKind::usage, "a shape was given for the input '", name,
              "', which the model does not have. Its inputs: ", input_list());
     }
-    import_nodes(proto.graph().node());
+    const auto notes_of_labels = notes_of_zip_maps();
+    import_parts(proto.graph().node());
     if (proto.graph().output_size() == 0) fail(ErrorKind::bad_file, "the model has no outputs");
     if (!collected_) {
-      const auto zip_maps = zip_maps_by_output();
       for (const auto& output : proto.graph().output()) {
         add_output(output.name(), lookup(output.name()));
-        if (const auto it = zip_maps.find(output.name()); it != zip_maps.end()) note_labels(*it->second);
+        if (const auto it = notes_of_labels.find(output.name()); it != notes_of_labels.end())
+          result_.notes.push_back(it->second);
       }
       if (graph().outputs().empty())
         fail(ErrorKind::unsupported, "all outputs of the model are sequences without elements");
@@ -234,6 +239,7 @@ class Importer {
   };
 
   const OnnxModel& model_;
+  std::vector<NodePart>* done_;
   const ImportOptions& options_;
   ImportedModel result_;
   const Functions functions_;
@@ -247,6 +253,7 @@ class Importer {
   Refusals* collected_ = nullptr;               // null: the first ends the import
   std::unordered_set<std::string> unknown_;     // values that refused nodes would have computed
   std::unordered_set<std::string> axis_names_;  // open axes of the inputs
+  std::unordered_map<std::string_view, const onnx::ValueInfoProto*> stated_;  // filled where one is asked for
 
   template <class List>
   static Opsets opsets_of(const List& list) {
@@ -355,14 +362,19 @@ class Importer {
       graph().add_output(concat(name, '[', i, ']'), value.sequence->elements[i]);
   }
 
-  std::unordered_map<std::string_view, const onnx::NodeProto*> zip_maps_by_output() const {
-    std::unordered_map<std::string_view, const onnx::NodeProto*> found;
+  // By the outputs of the model that they give.
+  std::unordered_map<std::string_view, std::string> notes_of_zip_maps() const {
+    std::unordered_map<std::string_view, std::string> notes;
+    for (const auto& output : model_.proto->graph().output()) notes.try_emplace(output.name());
     for (const auto& node : model_.proto->graph().node())
-      if (node.op_type() == "ZipMap" && node.output_size() == 1) found.emplace(node.output(0), &node);
-    return found;
+      if (node.op_type() == "ZipMap" && node.output_size() == 1)
+        if (const auto note = notes.find(node.output(0)); note != notes.end() && note->second.empty())
+          note->second = note_of_labels(node);
+    std::erase_if(notes, [](const auto& note) { return note.second.empty(); });
+    return notes;
   }
   // A plan has no maps: an output of ZipMap is the tensor of its scores.
-  void note_labels(const onnx::NodeProto& zip_map) {
+  static std::string note_of_labels(const onnx::NodeProto& zip_map) {
     constexpr int kShown = 100;
     std::string labels;
     int count = 0;
@@ -373,15 +385,27 @@ class Importer {
       for (const int64_t label : attribute.ints()) add(label);
       for (const std::string& label : attribute.strings()) add(label);
     }
-    result_.notes.push_back(concat("the output '", zip_map.output(0), "' has a column for each label instead of maps: ",
-                                   labels, count > kShown ? concat(" and ", count - kShown, " more") : ""));
+    return concat("the output '", zip_map.output(0), "' has a column for each label instead of maps: ", labels,
+                  count > kShown ? concat(" and ", count - kShown, " more") : "");
+  }
+
+  void import_parts(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes) {
+    auto begin = nodes.begin();
+    if (done_)
+      for (NodePart& part : *done_) {
+        const auto end = nodes.begin() + part.end;
+        import_nodes(std::ranges::subrange(begin, end));
+        part.messages.reset();
+        begin = end;
+      }
+    import_nodes(std::ranges::subrange(begin, nodes.end()));
   }
 
   template <class Nodes>
   void import_nodes(const Nodes& nodes) {
     // The nodes that the file's nodes expand to were counted before (onnx/limits.h), but for ONNX's own functions, and
     // for bodies of loops, which are imported until their types are known.
-    if ((imported_ += nodes.size()) > limits().nodes)
+    if ((imported_ += std::ranges::ssize(nodes)) > limits().nodes)
       refuse_nodes(
           "with functions in the place of their calls and bodies of loops taken in turn the model has more nodes",
           limits().nodes);
@@ -417,11 +441,13 @@ class Importer {
     }
   }
 
-  const onnx::ValueInfoProto* stated_type(const std::string& name) const {
-    for (const auto& value : model_.proto->graph().value_info())
-      if (value.name() == name && value.type().has_tensor_type() && value.type().tensor_type().has_shape())
-        return &value;
-    return nullptr;
+  const onnx::ValueInfoProto* stated_type(const std::string& name) {
+    if (stated_.empty())
+      for (const auto& value : model_.proto->graph().value_info())
+        if (value.type().has_tensor_type() && value.type().tensor_type().has_shape())
+          stated_.try_emplace(value.name(), &value);
+    const auto it = stated_.find(name);
+    return it == stated_.end() ? nullptr : it->second;
   }
 
   void import_node(const onnx::NodeProto& node) {
@@ -734,14 +760,30 @@ Program ProgramBuilder::result(int value) {
   return program_;
 }
 
+// Whether one import is all there is: only ops with subgraphs have two sides (OnnxNode::takes_first_side). ONNX's own
+// functions may have some inside.
+static bool is_imported_once(const onnx::ModelProto& model) {
+  if (model.functions_size() > 0) return false;
+  std::unordered_set<std::string> known;
+  for (const auto& node : model.graph().node()) {
+    for (const auto& attribute : node.attribute())
+      if (attribute.has_g() || attribute.graphs_size() > 0) return false;
+    if (known.contains(node.op_type())) continue;
+    if (!find_import(domain_of(node), node.op_type())) return false;
+    if (node.domain().empty()) known.insert(node.op_type());
+  }
+  return true;
+}
+
 static ImportedModel import_model(OnnxModel model, const ImportOptions& options) {
   constexpr int kMaxTries = 32;
   std::optional<Error> first;
   std::optional<ImportedModel> done;
   std::vector<bool> sides;
   int64_t imported_nodes = 0;
+  const bool once = is_imported_once(*model.proto);
   for (int tries = 1; !done; ++tries) {
-    Importer importer(model, options, sides, imported_nodes);
+    Importer importer(model, options, sides, imported_nodes, once ? &model.parts : nullptr);
     try {
       done = importer.run();
     } catch (const Error& error) {

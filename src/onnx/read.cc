@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "onnx/read.h"
 
-#include <google/protobuf/arena.h>
-#include <google/protobuf/io/coded_stream.h>
 #include <onnx/checker.h>
 #include <onnx/onnx_pb.h>
 #include <sys/stat.h>
@@ -210,12 +208,8 @@ OnnxModel parse(std::string_view bytes, const std::string& folder, const ModelLi
          " times the file and ", readable_bytes(kMemoryBeside), "); --memory-limit SIZE sets another");
   HashBeside hash(all);
   OnnxModel model;
-  const auto arena = std::make_shared<google::protobuf::Arena>();
-  model.proto = {arena, google::protobuf::Arena::CreateMessage<onnx::ModelProto>(arena.get())};
-  google::protobuf::io::CodedInputStream stream(reinterpret_cast<const uint8_t*>(bytes.data()), int(bytes.size()));
-  stream.SetRecursionLimit(message_depth(limits.depth));
-  if (!model.proto->ParseFromCodedStream(&stream) || !stream.ConsumedEntireMessage())
-    fail(ErrorKind::bad_file, "this is not an ONNX model (protobuf cannot read it)");
+  model.proto = parse_in_parts(bytes, message_depth(limits.depth), model.parts);
+  if (!model.proto) fail(ErrorKind::bad_file, "this is not an ONNX model (protobuf cannot read it)");
   limits.time.check();
   onnx::ModelProto& proto = *model.proto;
   if (!proto.has_graph() || proto.ir_version() <= 0)

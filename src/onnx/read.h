@@ -4,8 +4,10 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "onnx/limits.h"
+#include "onnx/parts.h"
 #include "onnx/tensor_proto.h"
 
 namespace onnx {
@@ -22,6 +24,7 @@ constexpr int64_t kMemoryPerByte = 16, kMemoryBeside = int64_t(256) << 20;
 
 struct OnnxModel {
   std::shared_ptr<onnx::ModelProto> proto;
+  std::vector<NodePart> parts;  // of its nodes: an import lets go of what it has done
   // Tensors with data_location EXTERNAL, by address of their TensorProto.
   std::map<const onnx::TensorProto*, ExternalBytes> external;
   std::string sha256;  // of the model file; external files are hashed into it, in order of appearance
