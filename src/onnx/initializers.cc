@@ -3,6 +3,8 @@
 
 #include <onnx/onnx_pb.h>
 
+#include <unordered_map>
+
 #include "onnx/tensor_proto.h"
 
 namespace temper {
@@ -27,6 +29,13 @@ bool is_float(int32_t type) {
 
 std::vector<Initializer> float_initializers(std::string_view bytes) {
   const onnx::ModelProto model = model_of(bytes);
+  struct Use {
+    const onnx::NodeProto* node;
+    int input;
+  };
+  std::unordered_map<std::string_view, Use> first_uses;
+  for (const auto& node : model.graph().node())
+    for (int i = 0; i < node.input_size(); ++i) first_uses.try_emplace(node.input(i), Use{&node, i});
   std::vector<Initializer> all;
   for (const auto& tensor : model.graph().initializer()) {
     if (!is_float(tensor.data_type())) continue;
@@ -34,9 +43,8 @@ std::vector<Initializer> float_initializers(std::string_view bytes) {
     of.name = tensor.name();
     of.dtype = dtype_from_onnx(tensor.data_type(), tensor.name());
     of.count = element_count(Dims(tensor.dims().begin(), tensor.dims().end()));
-    for (const auto& node : model.graph().node())
-      for (int i = 0; of.input < 0 && i < node.input_size(); ++i)
-        if (node.input(i) == tensor.name()) of.node = node.name(), of.op = node.op_type(), of.input = i;
+    if (const auto use = first_uses.find(tensor.name()); use != first_uses.end())
+      of.node = use->second.node->name(), of.op = use->second.node->op_type(), of.input = use->second.input;
   }
   return all;
 }

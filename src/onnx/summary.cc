@@ -4,6 +4,8 @@
 #include <onnx/onnx_pb.h>
 
 #include <algorithm>
+#include <string_view>
+#include <unordered_set>
 
 #include "base/checked.h"
 #include "onnx/read.h"
@@ -90,9 +92,10 @@ ModelSummary summarise_onnx(const std::string& path, const ImportOptions& option
                           summary.opsets[opset.domain().empty() ? "ai.onnx" : opset.domain()] = opset.version();
                         for (const auto& entry : proto.metadata_props()) summary.metadata[entry.key()] = entry.value();
                         summary.functions = proto.functions_size();
+                        std::unordered_set<std::string_view> stored;
+                        for (const auto& tensor : proto.graph().initializer()) stored.insert(tensor.name());
                         for (const auto& input : proto.graph().input())
-                          if (std::none_of(proto.graph().initializer().begin(), proto.graph().initializer().end(),
-                                           [&](const auto& tensor) { return tensor.name() == input.name(); }))
+                          if (!stored.contains(input.name()))
                             summary.inputs.push_back({input.name(), type_text(input.type())});
                         for (const auto& output : proto.graph().output())
                           summary.outputs.push_back({output.name(), type_text(output.type())});
