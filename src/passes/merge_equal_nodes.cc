@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // merge_equal_nodes: constants of equal bits are one constant; nodes of the same op, fields and inputs are one node.
+#include <bit>
+#include <functional>
 #include <map>
 #include <unordered_map>
+#include <utility>
 
 #include "base/hash.h"
 #include "graph/ops/concat.h"
@@ -43,6 +46,35 @@ bool merge_constants(Graph& graph) {
   return changed;
 }
 
+// The first node that came with a hash.
+class FirstOfHash {
+ public:
+  explicit FirstOfHash(int32_t nodes) : places_(std::bit_ceil(2 * size_t(nodes) + 1)) {}
+
+  struct Found {
+    NodeId first;      // the node itself where it is the first
+    bool asked_again;  // a later one had come with the hash before
+  };
+  Found of(uint64_t hash, NodeId node) {
+    size_t at = (hash >> 32) & (places_.size() - 1);
+    while (places_[at].first.valid() && places_[at].hash != uint32_t(hash)) at = (at + 1) & (places_.size() - 1);
+    Place& place = places_[at];
+    if (!place.first.valid()) {
+      place = {uint32_t(hash), false, node};
+      return {node, false};
+    }
+    return {place.first, std::exchange(place.asked_again, true)};
+  }
+
+ private:
+  struct Place {
+    uint32_t hash = 0;
+    bool asked_again = false;
+    NodeId first;
+  };
+  std::vector<Place> places_;
+};
+
 }  // namespace
 
 bool merge_equal_nodes(Graph& graph, const PassOptions& options) {
@@ -51,18 +83,29 @@ bool merge_equal_nodes(Graph& graph, const PassOptions& options) {
   merged.reserve(size_t(graph.value_count()));
   for (int32_t v = 0; v < graph.value_count(); ++v) merged.push_back({v});
   const auto of = [&](ValueId id) { return id.valid() ? merged[size_t(id.index)] : id; };
+  const auto key_of = [&](NodeId id) {
+    const Node& node = graph.node(id);
+    std::string key(name_of(node.op));
+    for (ValueId input : node.inputs) key += concat(' ', of(input).index);
+    key += concat('(', node.outputs.size(), ") ", fields_text(node.op));
+    return key;
+  };
+  // Most nodes have inputs that no other node of their kind has: texts are made of the others alone.
+  FirstOfHash first_of_hash(graph.node_count());
   std::unordered_map<std::string, NodeId> seen;
   std::vector<ValueId> gone;
   const int32_t count = graph.node_count();
   for (int32_t n = 0; n < count; ++n) {
     options.time.check_at(n);
     const Node& node = graph.node({n});
-    std::string key(name_of(node.op));
-    for (ValueId input : node.inputs) key += concat(' ', of(input).index);
-    key += concat('(', node.outputs.size(), ") ", fields_text(node.op));
-    const auto [it, fresh] = seen.emplace(std::move(key), NodeId{n});
+    auto hash = std::hash<std::string_view>()(name_of(node.op));
+    for (ValueId input : node.inputs) hash = (hash ^ size_t(of(input).index) ^ hash >> 29) * 0x9e3779b97f4a7c15;
+    const auto [first, asked_again] = first_of_hash.of(hash, {n});
+    if (first == NodeId{n}) continue;
+    if (!asked_again) seen.emplace(key_of(first), first);
+    const auto [it, fresh] = seen.emplace(key_of({n}), NodeId{n});
     if (fresh) continue;
-    const std::vector<ValueId>&outputs = node.outputs, &same = graph.node(it->second).outputs;
+    const ValueIds &outputs = node.outputs, &same = graph.node(it->second).outputs;
     // Sizes that depend on data carry the name of the node that finds them.
     bool types_agree = true;
     for (size_t i = 0; i < outputs.size(); ++i) types_agree &= graph.type(outputs[i]) == graph.type(same[i]);
@@ -77,7 +120,7 @@ bool merge_equal_nodes(Graph& graph, const PassOptions& options) {
   for (int32_t n = 0; n < count; ++n) {
     const Node& node = graph.node({n});
     if (node.inputs.size() < kMany || !node.op.is<ops::Concat>() || of(node.outputs[0]) != node.outputs[0]) continue;
-    std::vector<ValueId> inputs = node.inputs;
+    ValueIds inputs = node.inputs;
     for (ValueId& input : inputs) input = of(input);
     if (inputs != node.inputs) graph.rewrite(node.outputs[0], Op(node.op), std::move(inputs), std::string(node.name));
   }

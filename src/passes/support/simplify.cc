@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <map>
 #include <numeric>
 #include <tuple>
 
@@ -71,17 +70,16 @@ Step constant_of(const Tensor& tensor) {
 
 class Simplifier {
  public:
-  explicit Simplifier(std::span<const DType> dtypes) : inputs_(int(dtypes.size())) {
-    for (size_t i = 0; i < dtypes.size(); ++i) {
-      Step input{Scalar::constant, dtypes[i]};
-      values_.push_back(input);
-      reads_.push_back(uint64_t(1) << std::min<size_t>(i, 63));
-      depth_.push_back(0);
-    }
+  // `steps`: how many the program has.
+  Simplifier(std::span<const DType> dtypes, size_t steps) : inputs_(int(dtypes.size())) {
+    values_.reserve(dtypes.size() + steps + 2);
+    for (size_t i = 0; i < dtypes.size(); ++i)
+      values_.push_back({{Scalar::constant, dtypes[i]}, uint64_t(1) << std::min<size_t>(i, 63), 0});
   }
 
   Program run(const Program& program) {
     std::vector<int> map(static_cast<size_t>(inputs_));
+    map.reserve(size_t(inputs_) + program.steps.size());
     std::iota(map.begin(), map.end(), 0);
     for (Step step : program.steps) {
       for (int a = 0; a < arity_of(step.op); ++a) step.args[size_t(a)] = map[size_t(step.args[size_t(a)])];
@@ -91,13 +89,18 @@ class Simplifier {
   }
 
  private:
+  struct Made {
+    Step step;           // args are indices of values
+    uint64_t reads = 0;  // which inputs it depends on; the last bit stands for all inputs from 63 on
+    int depth = 0;       // the longest chain of steps behind it
+  };
   int inputs_;
-  std::vector<Step> values_;     // args are indices into this; the first `inputs_` stand for the inputs
-  std::vector<uint64_t> reads_;  // which inputs a value depends on; the last bit stands for all inputs from 63 on
-  std::vector<int> depth_;       // the longest chain of steps behind a value
-  std::vector<int> known_;       // the values that are steps, at the places that their hashes give; -1 is free
+  std::vector<Made> values_;  // the first `inputs_` stand for the inputs
+  std::vector<int> known_;    // the values that are steps, at the places that their hashes give; -1 is free
+                              // empty: they are few, and looked through
 
-  const Step& at(int v) const { return values_[size_t(v)]; }
+  const Step& at(int v) const { return values_[size_t(v)].step; }
+  const Made& made(int v) const { return values_[size_t(v)]; }
   DType dtype(int v) const { return at(v).dtype; }
   bool is_step(int v, Scalar op) const { return v >= inputs_ && at(v).op == op; }
   bool is_constant(int v) const { return is_step(v, Scalar::constant); }
@@ -123,32 +126,36 @@ class Simplifier {
   }
 
   int intern(const Step& step) {
-    if (known_.size() < 2 * (values_.size() + 1)) {
-      known_.assign(std::bit_ceil(4 * (values_.size() + 1)), -1);
-      for (size_t v = size_t(inputs_); v < values_.size(); ++v) known_[place_of(values_[v])] = int(v);
+    constexpr size_t kFew = 8;
+    const auto next = int(values_.size());
+    if (values_.size() < size_t(inputs_) + kFew) {
+      for (int v = inputs_; v < next; ++v)
+        if (key(at(v)) == key(step)) return v;
+    } else {
+      if (known_.size() < 2 * (values_.size() + 1)) {
+        known_.assign(std::bit_ceil(4 * (values_.size() + 1)), -1);
+        for (int v = inputs_; v < next; ++v) known_[place_of(at(v))] = v;
+      }
+      int& known = known_[place_of(step)];
+      if (known >= 0) return known;
+      known = next;
     }
-    int& known = known_[place_of(step)];
-    if (known >= 0) return known;
-    known = int(values_.size());
-    uint64_t reads = 0;
-    int depth = 0;
+    Made value{step};
     for (int a = 0; a < arity_of(step.op); ++a) {
-      reads |= reads_[size_t(step.args[size_t(a)])];
-      depth = std::max(depth, depth_[size_t(step.args[size_t(a)])] + 1);
+      value.reads |= made(step.args[size_t(a)]).reads;
+      value.depth = std::max(value.depth, made(step.args[size_t(a)]).depth + 1);
     }
-    values_.push_back(step);
-    reads_.push_back(reads);
-    depth_.push_back(depth);
-    return known;
+    values_.push_back(value);
+    return next;
   }
 
   // Whether `b` is the better first argument: see simplify.h on constants, silu and residuals.
   bool in_wrong_order(int a, int b) const {
     if (is_constant(a) != is_constant(b)) return is_constant(a);
     const bool plain_a = a > 0 && a < inputs_, plain_b = b > 0 && b < inputs_;
-    if (plain_a && b >= inputs_) return (reads_[size_t(b)] & reads_[size_t(a)]) == 0;
-    if (plain_b && a >= inputs_) return (reads_[size_t(a)] & reads_[size_t(b)]) != 0;
-    return std::pair(depth_[size_t(a)], a) > std::pair(depth_[size_t(b)], b);
+    if (plain_a && b >= inputs_) return (made(b).reads & made(a).reads) == 0;
+    if (plain_b && a >= inputs_) return (made(a).reads & made(b).reads) != 0;
+    return std::pair(made(a).depth, a) > std::pair(made(b).depth, b);
   }
 
   int evaluate(const Step& step) {
@@ -319,6 +326,7 @@ class Simplifier {
       if (result > 0) program.push({Scalar::cast, dtype(result), {result, -1, -1}});
       return program;
     }
+    program.steps.reserve(values_.size() - size_t(inputs_));
     std::vector<int> number(values_.size(), -1);
     for (int i = 0; i < inputs_; ++i) number[size_t(i)] = i;
     std::vector<int> stack{result};
@@ -347,11 +355,12 @@ class Simplifier {
 }  // namespace
 
 Program simplify(const Program& program, std::span<const DType> input_dtypes) {
-  return Simplifier(input_dtypes).run(program);
+  return Simplifier(input_dtypes, program.steps.size()).run(program);
 }
 
 std::vector<DType> BoundProgram::dtypes(const Graph& graph) const {
   std::vector<DType> result;
+  result.reserve(inputs.size());
   for (size_t i = 0; i < inputs.size(); ++i)
     result.push_back(int(i) < fixed ? accumulator : graph.type(inputs[i]).dtype);
   return result;
@@ -382,6 +391,7 @@ std::optional<Shape> broadcast_shape(const Graph& graph, std::span<const ValueId
   Shape shape;
   for (ValueId value : values) {
     const Shape& next = graph.type(value).shape;
+    if (next == shape) continue;
     // Constants that contradict are the one error of broadcast_shapes.
     for (size_t i = 1; i <= std::min(shape.size(), next.size()); ++i) {
       const Dim &x = shape[shape.size() - i], &y = next[next.size() - i];
@@ -405,21 +415,22 @@ void tidy(const Graph& graph, BoundProgram& bound) {
 
   Program program;
   std::vector<ValueId> inputs;
+  inputs.reserve(bound.inputs.size());
   std::vector<int> map(bound.inputs.size(), -1);
-  std::map<ValueId, int> seen;
   for (size_t i = 0; i < bound.inputs.size(); ++i) {
     const ValueId id = bound.inputs[i];
     if (is_scalar(i) && graph.type(id).rank() <= rank) continue;
     if (int(i) >= bound.fixed) {
-      const auto [it, fresh] = seen.emplace(id, int(inputs.size()));
-      map[i] = it->second;
-      if (!fresh) continue;
+      const auto same = std::find(inputs.begin() + bound.fixed, inputs.end(), id);
+      map[i] = int(same - inputs.begin());
+      if (same != inputs.end()) continue;
     } else {
       map[i] = int(i);
     }
     inputs.push_back(id);
   }
   program.inputs = int(inputs.size());
+  program.steps.reserve(bound.inputs.size() - inputs.size() + bound.program.steps.size() + 1);
   for (size_t i = 0; i < bound.inputs.size(); ++i)
     if (map[i] < 0) map[i] = program.push(constant_of(*graph.constant(bound.inputs[i])));
   const int offset = program.inputs + int(program.steps.size());
