@@ -389,27 +389,31 @@ class Importer {
                   count > kShown ? concat(" and ", count - kShown, " more") : "");
   }
 
-  void import_parts(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes) {
-    auto begin = nodes.begin();
+  using Nodes = google::protobuf::RepeatedPtrField<onnx::NodeProto>;
+
+  void import_parts(const Nodes& nodes) {
+    int begin = 0;
     if (done_)
       for (NodePart& part : *done_) {
-        const auto end = nodes.begin() + part.end;
-        import_nodes(std::ranges::subrange(begin, end));
+        import_nodes(nodes, begin, part.end);
         part.messages.reset();
-        begin = end;
+        begin = part.end;
       }
-    import_nodes(std::ranges::subrange(begin, nodes.end()));
+    import_nodes(nodes, begin, nodes.size());
   }
 
-  template <class Nodes>
-  void import_nodes(const Nodes& nodes) {
+  void import_nodes(const Nodes& nodes) { import_nodes(nodes, 0, nodes.size()); }
+
+  // Those from `begin` to before `end`.
+  void import_nodes(const Nodes& nodes, int begin, int end) {
     // The nodes that the file's nodes expand to were counted before (onnx/limits.h), but for ONNX's own functions, and
     // for bodies of loops, which are imported until their types are known.
-    if ((imported_ += std::ranges::ssize(nodes)) > limits().nodes)
+    if ((imported_ += end - begin) > limits().nodes)
       refuse_nodes(
           "with functions in the place of their calls and bodies of loops taken in turn the model has more nodes",
           limits().nodes);
-    for (const auto& node : nodes) {
+    for (int n = begin; n < end; ++n) {
+      const onnx::NodeProto& node = nodes[n];
       const auto name = [&] { return node.name().empty() && node.output_size() ? node.output(0) : node.name(); };
       if (collected_ && depth_ == 0) collect(node, name());
       else
