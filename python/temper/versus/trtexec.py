@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """TensorRT's trtexec as a contestant: a program that is started for every turn, with the engine that it built before."""
+import contextlib
 import json
 import os
 import re
@@ -58,9 +59,11 @@ class Trtexec:
     def calibrate(self, seconds, least):
         self.count = min(max(least, int(seconds * 1e3 / max(statistics.median(self.measured(10)), 1e-6))), 100000)
 
-    def turn(self):
+    def turn(self, watch=contextlib.nullcontext):
+        """As Child.turn has it; trtexec's loading of the engine is watched, too."""
         time.sleep(SETTLE_S)
-        return self.measured(self.count)
+        with watch(self.name):
+            return self.measured(self.count)
 
     def measured(self, count):
         self.run([f"--loadEngine={self.engine}", *self.shape_flags("shapes"), f"--exportTimes={self.times}", "--duration=0",
