@@ -83,11 +83,17 @@ struct Recipe {
   bool matrix_units = false;
   // What one configuration is expected to take, in clocks of an H100: Tactic::expected. Null: nothing is expected.
   double (*expected_clocks)(const Problem& problem, const Config& config, const GpuProperties& gpu) = nullptr;
+  // How many of configs(), the likeliest, are worth compiling and timing in the same layouts, at least 1. The recipe
+  // computes with the others, too: a plan that has one still loads. Null: all of them.
+  size_t (*worth_offering)(const Problem& problem, const GpuProperties& gpu) = nullptr;
 };
 
 Support recipe_supports(const Recipe& recipe, const Problem& problem, std::string_view architecture);
 // As recipe_supports, and asks worth_timing, too: this is what the recipe answers as a tactic.
 Support recipe_offered(const Recipe& recipe, const Problem& problem, std::string_view architecture);
+
+// Those of the recipe's configurations that are worth offering (Recipe::worth_offering), in their order.
+std::vector<Config> offered_configs(const Recipe& recipe, const Problem& problem, const GpuProperties& gpu);
 
 // An implementation of worth_timing: it refuses where `faster` takes the problem.
 Support unless_taken_by(const Recipe& faster, const Problem& problem, std::string_view architecture);

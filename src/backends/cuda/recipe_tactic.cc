@@ -57,7 +57,7 @@ GpuProperties properties_of(const Device& device) {
 
 std::vector<Config> recipe_configs(const Recipe& recipe, const Problem& problem, const Device& device) {
   const GpuProperties gpu = properties_of(device);
-  std::vector<Config> configs = recipe.configs(problem, gpu);
+  std::vector<Config> configs = offered_configs(recipe, problem, gpu);
   if (!device.gpu) return configs;
   const Problem bare = without_constants(problem);
   const int64_t most = gpu.shared_per_block;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Functions that recipes share.
+#include <map>
+
 #include "backends/cuda/recipe.h"
 #include "base/checked.h"
 
@@ -22,6 +24,15 @@ Support recipe_supports(const Recipe& recipe, const Problem& problem, std::strin
 Support recipe_offered(const Recipe& recipe, const Problem& problem, std::string_view architecture) {
   const Support support = recipe_supports(recipe, problem, architecture);
   return support.yes() && recipe.worth_timing ? recipe.worth_timing(problem, architecture) : support;
+}
+
+std::vector<Config> offered_configs(const Recipe& recipe, const Problem& problem, const GpuProperties& gpu) {
+  std::vector<Config> configs = recipe.configs(problem, gpu);
+  if (!recipe.worth_offering) return configs;
+  const size_t most = recipe.worth_offering(problem, gpu);
+  std::map<std::pair<std::vector<Layout>, std::vector<Layout>>, size_t> offered;
+  std::erase_if(configs, [&](const Config& config) { return offered[{config.inputs, config.outputs}]++ >= most; });
+  return configs;
 }
 
 Support unless_taken_by(const Recipe& faster, const Problem& problem, std::string_view architecture) {

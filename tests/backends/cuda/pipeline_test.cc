@@ -349,6 +349,35 @@ TEST(CudaRecipes, ConvGemmIsNotOfferedWhereThePipelineTakesAConvolution) {
   EXPECT_EQ(refusal(64, 20, "sm_90a"), "") << "the pipeline does not take 40 bytes of channels";
 }
 
+TEST(CudaRecipes, WhatWinsNowhereIsNotOfferedAndStillComputes) {
+  const auto offered = [](const char* recipe_name, const std::string& text, const cuda::GpuProperties& gpu) {
+    const KernelCase line = parse_cases(text).at(0);
+    const std::vector<Tensor> inputs = make_case_inputs(line, 1);
+    const Problem problem = make_case_problem(line, inputs, 1);
+    const cuda::Recipe& recipe = testing::recipe_named(recipe_name);
+    std::vector<std::string> texts;
+    for (const Config& config : offered_configs(recipe, problem, gpu))
+      if (config.outputs[0] == Layout::channels_last) texts.push_back(config.text);
+    const std::vector<Config> all = recipe.configs(problem, gpu);
+    EXPECT_FALSE(recipe.work(problem, all.back(), gpu).jobs.empty());
+    return texts;
+  };
+  const cuda::GpuProperties hopper, ampere{108, 163 << 10, 40 << 20, 80};
+  const auto product = [](int channels) {
+    return concat("conv(f16[1,", channels, ",40,40], f16[24,", channels,
+                  ",3,3]*) strides=[1,1] pads=[1,1,1,1] dilations=[1,1] epilogue=\"(1)\"");
+  };
+  EXPECT_EQ(offered("cuda.conv.gemm", product(64), hopper).size(), 2U);
+  EXPECT_EQ(offered("cuda.conv.gemm", product(64), ampere).size(), 6U);
+  const auto each_channel = [](int size) {
+    return concat("conv(f16[1,64,", size, ',', size,
+                  "], f16[64,1,3,3]*) strides=[1,1] pads=[1,1,1,1] dilations=[1,1] group=64 epilogue=\"(1)\"");
+  };
+  using Texts = std::vector<std::string>;
+  EXPECT_EQ(offered("cuda.conv.depthwise", each_channel(14), hopper), Texts{"pixels=1"});
+  EXPECT_EQ(offered("cuda.conv.depthwise", each_channel(64), hopper), (Texts{"pixels=1", "pixels=2"}));
+}
+
 TEST(EmulatedChain, StoresTilesOfSeveralPiecesFromWhereTheResidualWas) {
   const testing::EmulatedGpu emulated;
   testing::check_lines(

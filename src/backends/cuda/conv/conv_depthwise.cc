@@ -50,18 +50,50 @@ Support supports(const Problem& problem) {
   return gemm_supports(x.type.dtype, w.type.dtype, 1, weights[0], element_count(weights), op.epilogue);
 }
 
-std::vector<Config> configs(const Problem& problem, const GpuProperties& gpu) {
+// Small images fill a GPU with short work only.
+bool is_small(const Dims& out, const GpuProperties& gpu) {
+  constexpr int64_t kThreads = 2048, kOfThread = 4 * 8;  // threads of an SM; elements that a thread computes at most
+  return element_count(out) < gpu.sms * kThreads * kOfThread;
+}
+
+// Channels that a thread computes. One that goes down some rows keeps the sums of all rows that a window touches, and
+// small ones the weights: of as many channels as leave room for enough threads.
+int64_t vector_of(const Problem& problem, const Tile& tile) {
+  const Dims weights = problem.inputs[1].dims();
+  const bool is_large = weights[2] * weights[3] > 9;
+  int64_t vector =
+      tile.rows > 1 ? (is_large ? 2 : 4) : std::min<int64_t>(8, 16 / size_of(problem.inputs[0].type.dtype));
+  while (weights[0] % vector) vector /= 2;
+  return vector;
+}
+int64_t threads_of(const Tile& tile) { return tile.rows > 1 ? 128 : 256; }
+// Threads with something to do.
+int64_t threads_in_all(const Problem& problem, const Tile& tile) {
   const Dims out = problem.outputs[0].dims();
+  return out[0] * ceil_div(out[2], tile.rows) * ceil_div(out[3], tile.pixels) * (out[1] / vector_of(problem, tile));
+}
+
+std::vector<Config> configs(const Problem& problem, const GpuProperties& gpu) {
   std::vector<Config> all;
   for (const Tile& tile : kTiles) {
     Config config{tile.text(), image_epilogue_layouts(problem), {Layout::channels_last}};
     config.inputs[0] = Layout::channels_last;
     all.push_back(std::move(config));
   }
-  // Small images fill a GPU with short work only.
-  constexpr int64_t kThreads = 2048, kOfThread = 4 * 8;  // threads of an SM; elements that a thread computes at most
-  if (element_count(out) < gpu.sms * kThreads * kOfThread) std::reverse(all.begin(), all.end());
+  if (is_small(problem.outputs[0].dims(), gpu)) std::reverse(all.begin(), all.end());
   return all;
+}
+
+// Where a tile leaves half of the GPU idle, no larger one is worth a try. Of 43 convolutions of EfficientNet-B0,
+// MobileNet-v3 and PP-OCR's detection at batch 1 on an H200 none was faster with one, and 82 of 172 kernels are of
+// such.
+size_t worth_offering(const Problem& problem, const GpuProperties& gpu) {
+  if (element_count(problem.outputs[0].dims()) == 0 || !is_small(problem.outputs[0].dims(), gpu))
+    return std::size(kTiles);
+  size_t offered = 1;
+  for (size_t i = std::size(kTiles); i-- > 1; ++offered)  // the smallest first
+    if (2 * ceil_div(threads_in_all(problem, kTiles[i]), threads_of(kTiles[i])) < gpu.sms) break;
+  return offered;
 }
 
 // The constants that conv_depthwise.cu is compiled with; it says what they mean.
@@ -105,11 +137,8 @@ Recipe::Work work(const Problem& problem, const Config& config, const GpuPropert
                       out.packed.data(), weights[0]);
   }
 
-  // A thread that goes down some rows keeps the sums of all rows that a window touches, and small ones the weights: of
-  // as many channels as leave room for enough threads.
   const bool is_large = weights[2] * weights[3] > 9, goes_down = tile->rows > 1;
-  int64_t vector = goes_down ? (is_large ? 2 : 4) : std::min<int64_t>(8, 16 / size_of(x.type.dtype));
-  while (weights[0] % vector) vector /= 2;
+  const int64_t vector = vector_of(problem, *tile);
   const DType accumulator = ops::accumulator_of(x.type.dtype, w.type.dtype);
   Job job;
   job.entry = "conv_depthwise";
@@ -130,7 +159,7 @@ Recipe::Work work(const Problem& problem, const Config& config, const GpuPropert
       .pixels = tile->pixels,
       .rows = tile->rows,
       .v = vector,
-      .threads = goes_down ? 128 : 256,
+      .threads = threads_of(*tile),
       .blocks = !goes_down && (is_large || tile->pixels == 4) ? 1 : 2,
       .extras = epilogue.parameters,
   };
@@ -138,7 +167,7 @@ Recipe::Work work(const Problem& problem, const Config& config, const GpuPropert
                            constants.text(), epilogue.text, "#include \"backends/cuda/conv/conv_depthwise.cu\"\n");
   const ops::Window window = op.window(weights);
   const int64_t vectors = weights[0] / vector, groups = ceil_div(dims[3], tile->pixels),
-                bands = ceil_div(dims[2], tile->rows), count = dims[0] * bands * groups * vectors;
+                bands = ceil_div(dims[2], tile->rows), count = threads_in_all(problem, *tile);
   ParameterWriter writer;
   writer.put(uint32_t(count)).put(uint32_t(weights[0])).put_divisor(vectors).put_divisor(groups).put_divisor(bands);
   for (int64_t value : {in[2], in[3], dims[2], dims[3]}) writer.put(int32_t(value));
@@ -154,6 +183,7 @@ Recipe::Work work(const Problem& problem, const Config& config, const GpuPropert
 }  // namespace
 
 extern const Recipe conv_depthwise_recipe;
-const Recipe conv_depthwise_recipe{"cuda.conv.depthwise", 5, supports, configs, work};
+const Recipe conv_depthwise_recipe{
+    "cuda.conv.depthwise", 5, supports, configs, work, {}, nullptr, nullptr, false, nullptr, worth_offering};
 
 }  // namespace temper::cuda
