@@ -29,8 +29,9 @@ class Names {
   // Values become others: value v is to_new(v) from now on, or gone where that is kNone.
   template <class ToNew>
   void renumber(const ToNew& to_new) {
-    std::vector<Place> before = std::move(places_);
-    places_.clear();
+    // As many places as before: those come in the order of their hashes, and would fill the beginning of fewer.
+    std::vector<Place> before(places_.size());
+    before.swap(places_);
     count_ = 0;
     for (const Place& place : before)
       if (const int32_t value = place.value == kNone ? kNone : to_new(place.value); value != kNone)

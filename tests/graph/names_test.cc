@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "graph/names.h"
+
 #include <gtest/gtest.h>
 
+#include "base/concat.h"
 #include "graph/graph.h"
 #include "graph/ops/pointwise.h"
 
@@ -20,6 +23,19 @@ TEST(GraphNames, EqualNamesAreNumberedWithoutTryingAllBefore) {
   Graph graph;
   for (int i = 0; i < 300'000; ++i) graph.add_input("x", kType);  // 4.5e10 attempts, if each began at 1
   EXPECT_EQ(graph.value(graph.inputs().back()).name, "x.299999");
+}
+
+// Square in the number of names, if those that come in the order of their hashes fill the beginning of a smaller table.
+TEST(GraphNames, AreRenumberedAsFastAsTheyWereAdded) {
+  std::vector<std::string> texts;
+  Names names;
+  for (int32_t v = 0; v < 287'500; ++v) names.add(texts.emplace_back(concat("node_", v)), v);
+  const auto text_of = [&](int32_t v) -> const std::string& { return texts[size_t(v)]; };
+  for (int times = 0; times < 20; ++times) names.renumber([](int32_t v) { return v; });
+  for (int32_t v = 0; v < int32_t(texts.size()); v += 1000) EXPECT_EQ(names.find(texts[size_t(v)], text_of), v);
+  names.renumber([](int32_t v) { return v % 2 ? Names::kNone : v; });
+  EXPECT_EQ(names.find("node_1001", text_of), Names::kNone);
+  EXPECT_EQ(names.find("node_1002", text_of), 1002);
 }
 
 TEST(GraphNames, NumbersThatAreTakenAreLeftOut) {
