@@ -201,6 +201,16 @@ TEST(CudnnWithoutAGpu, KeepsStrictF32OffTensorCores) {
   EXPECT_LT(library->choices(asked.conv.graph, strict).size(), library->choices(asked.conv.graph, loose).size());
 }
 
+TEST(CudnnWithoutAGpu, OffersNoEngineWithoutTensorCoresForLargeConvolutionsIn16Bits) {
+  NEEDS_CUDNN(library);
+  const auto asked =
+      ask("conv(f16[64,64,32,32], f16[64,64,3,3]*, f16[64,1,1]*) strides=[1,1] pads=[1,1,1,1] dilations=[1,1] "
+          "epilogue=\"(2) 2=cast.f32(1) 3=add.f32(0,2) 4=relu.f32(3) 5=cast.f16(4)\"");
+  const auto choices = library->choices(asked.conv.graph, {});
+  EXPECT_FALSE(choices.empty());
+  EXPECT_TRUE(std::ranges::none_of(choices, [](const CudnnChoice& choice) { return choice.engine == 0; }));
+}
+
 TEST(CudnnWithoutAGpu, RefusesChoicesThatThereAreNot) {
   NEEDS_CUDNN(library);
   const auto asked =
