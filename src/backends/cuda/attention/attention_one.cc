@@ -123,7 +123,7 @@ Recipe::Work work(const Problem& whole, const Config& config, const GpuPropertie
   const int64_t parts = int64_t(shares->warps) + shares->splits;
   job.shape.block = {uint32_t(shares->warps) * 32, 1, 1};
   job.shape.grid = {uint32_t(s.batch * s.heads), uint32_t(shares->splits), 1};
-  job.shape.shared_bytes = uint32_t(parts * (s.key_size + 2) * int64_t(sizeof(float)));
+  job.shape.shared_bytes = uint32_t(parts * (s.key_size + 2) * int64_t(sizeof(float)) + 8);  // and a barrier
   out.jobs.push_back(std::move(job));
   return out;
 }
@@ -139,6 +139,6 @@ bool takes_parts(const Problem& problem, const Config& config) {
 }  // namespace
 
 extern const Recipe attention_one_recipe;
-const Recipe attention_one_recipe{"cuda.attention.one", 9, supports, configs, work, "sm_90a", takes_parts};
+const Recipe attention_one_recipe{"cuda.attention.one", 10, supports, configs, work, "sm_90a", takes_parts};
 
 }  // namespace temper::cuda

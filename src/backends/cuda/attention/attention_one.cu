@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention of one query to each head, at the speed of memory: LANES lanes share a key of SIZE elements, 16 bytes each,
-// so that a warp reads several keys at once, UNROLL times. Every such group of lanes has a running softmax of its own
-// (see scores.cuh); groups and warps are joined at the end, and with SPLITS > 1 the blocks of a cluster, which share
-// the keys. With APPENDS there is a new key and value for each head, which is read where it was made; one block writes
-// it to the caches, at the position that `held` says, and where caches get other memory, they are copied.
+// so that a warp reads several keys at once, UNROLL times. Every warp has a running softmax of its own (see
+// scores.cuh); warps are joined at the end, and with SPLITS > 1 the blocks of a cluster, which share the keys: each
+// sends its part to the first one, where a barrier counts what has come, so that nobody waits for a meeting of all.
+// With APPENDS there is a new key and value for each head, which is read where it was made; one warp writes it to the
+// caches, at the position that `held` says, and where caches get other memory, they are copied.
 //
 // Keys and values come to L2 before the previous kernel has ended: memory of a whole cache takes as long as the product
 // before. That is safe with whatever that kernel writes, for all that is written passes L2. Where the caches are GIVEN,
@@ -86,13 +87,11 @@ DEVICE void prefetch_head(const Parameters& p, const Half* k, const Half* v, i32
 }
 
 #if APPENDS
-// A head's rows of a cache, by the blocks of the cluster: the new one alone where `to` is the cache itself. The last
-// block begins, for the first one has more to do.
+// A head's rows of a cache with the new one, by the blocks of the cluster, where `to` is other memory than the cache.
 DEVICE void append_rows(Half* to, const Half* cache, const Half* fresh, i64 pitch, i64 at, i32 positions) {
-  const bool in_place = to == cache;
-  const i32 rows = in_place ? 1 : positions, pieces = rows * LANES;
-  for (i32 i = i32((SPLITS - 1 - blockIdx.y) * WARPS * 32 + threadIdx.x); i < pieces; i += SPLITS * WARPS * 32) {
-    const i64 row = in_place ? at : i64(i / LANES);
+  if (to == cache) return;
+  for (i32 i = i32(blockIdx.y * WARPS * 32 + threadIdx.x); i < positions * LANES; i += SPLITS * WARPS * 32) {
+    const i64 row = i / LANES;
     const i32 piece = i % LANES * 8;
     store_vector(to + row * pitch + piece, load_vector<8>(row == at ? fresh + piece : cache + row * pitch + piece));
   }
@@ -104,7 +103,7 @@ extern "C" __global__ void CLUSTER __launch_bounds__(WARPS * 32) attention_one(A
   const Parameters& p = all.attention;
   let_next_kernel_start();
   Part* const parts =
-      reinterpret_cast<Part*>(dynamic_shared());  // of the warps; of the first block, then of all blocks
+      reinterpret_cast<Part*>(dynamic_shared());  // of the warps; of the first block, then of all blocks; a barrier
   const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32, group = lane / LANES, of_key = lane % LANES * 8;
   const u32 batch = divide(blockIdx.x, p.heads), head = blockIdx.x - batch * p.heads.divisor;
   const u32 kv_head = head / p.sharing;
@@ -129,7 +128,13 @@ extern "C" __global__ void CLUSTER __launch_bounds__(WARPS * 32) attention_one(A
       }
   }
 #if SPLITS > 1
-  meet_cluster();  // the first block is there: others write to its memory
+  const u32 all_came = shared_address(parts + PARTS + SPLITS);
+  if (blockIdx.y == 0 && threadIdx.x == 0) {
+    barrier_init(all_came, 1);
+    publish_barriers();
+    arrive_expecting(all_came, u32(SPLITS * sizeof(Part)));
+  }
+  meet_cluster();  // the first block and its barrier are there: others write to its memory
 #endif
   wait_for_inputs();
   if constexpr (GIVEN) {
@@ -156,6 +161,15 @@ extern "C" __global__ void CLUSTER __launch_bounds__(WARPS * 32) attention_one(A
     i64 index = at < 0 ? at - p.keys : at;
     resolve_index(index, p.keys, fault);
     return;
+  }
+  // Nobody reads the new row from the cache: it is written before all that takes time, and the kernel does not end
+  // later for it.
+  to_k += i64(batch) * p.k_batch + i64(kv_head) * SIZE;
+  to_v += i64(batch) * p.v_batch + i64(kv_head) * SIZE;
+  const bool appends = kv_head * p.sharing == head;
+  if (appends && blockIdx.y == SPLITS - 1 && warp == WARPS - 1 && group == 0) {
+    if (to_k == k) store_vector(to_k + at * p.k_row + of_key, new_key);
+    if (to_v == v) store_vector(to_v + at * p.v_row + of_key, new_value);
   }
 #endif
   const Range range = keys_of(p, 0, i32(given_length < p.keys ? given_length : p.keys));
@@ -200,6 +214,9 @@ extern "C" __global__ void CLUSTER __launch_bounds__(WARPS * 32) attention_one(A
       scores[u] = there[u] ? s : nothing();
       larger = fmaxf(larger, scores[u]);
     }
+    // One largest score for the groups of the warp, so that their sums are only added at the end.
+#pragma unroll
+    for (int far = LANES; far < 32; far *= 2) larger = fmaxf(larger, __shfl_xor_sync(0xffffffffu, larger, far));
     const Exponents exponents = exponents_of(larger, p.unit);
     const float before = weight_of(most, exponents);
     most = larger;
@@ -214,54 +231,54 @@ extern "C" __global__ void CLUSTER __launch_bounds__(WARPS * 32) attention_one(A
       for (int j = 0; j < 8; ++j) y_sums[j] = fmaf(weight, hold(values[u].at[j]), y_sums[j]);
     }
   }
-  // The groups of a warp first, which hold the same elements in lanes that are LANES apart.
+  // The groups of a warp hold the same elements in lanes that are LANES apart: of two such lanes each adds up one half.
+  u32 first = of_key;
 #pragma unroll
-  for (int far = LANES; far < 32; far *= 2) {
-    const float its_most = __shfl_xor_sync(0xffffffffu, most, far), its_sum = __shfl_xor_sync(0xffffffffu, sum, far);
-    const float larger = fmaxf(most, its_most);
-    const Exponents exponents = exponents_of(larger, p.unit);
-    const float by = weight_of(most, exponents), its_by = weight_of(its_most, exponents);
-    most = larger;
-    sum = sum * by + its_sum * its_by;
+  for (int far = LANES, left = 8; far < 32; far *= 2, left /= 2) {
+    const bool upper = lane & u32(far);
+    sum += __shfl_xor_sync(0xffffffffu, sum, far);
 #pragma unroll
-    for (int j = 0; j < 8; ++j) y_sums[j] = y_sums[j] * by + __shfl_xor_sync(0xffffffffu, y_sums[j], far) * its_by;
+    for (int j = 0; j < left / 2; ++j) {
+      const float other = upper ? y_sums[j] : y_sums[j + left / 2], own = upper ? y_sums[j + left / 2] : y_sums[j];
+      y_sums[j] = own + __shfl_xor_sync(0xffffffffu, other, far);
+    }
+    if (upper) first += u32(left / 2);
   }
-  if (group == 0) {
-    Part& own = parts[warp];
-    if (of_key == 0) own.most = most, own.sum = sum;
+  Part& own = parts[warp];
+  if (lane == 0) own.most = most, own.sum = sum;
 #pragma unroll
-    for (int j = 0; j < 8; ++j) own.y[of_key + j] = y_sums[j];
-  }
+  for (int j = 0; j < 8 / GROUPS; ++j) own.y[first + j] = y_sums[j];
   __syncthreads();
   y += i64(batch) * p.y_batch + i64(head) * SIZE;
   auto store = [&](u32 element, const Joined& all) {
     y[element] = store_as<Half>(is_nothing(p, all.sum) ? 0.0f : all.y / all.sum);
   };
 #if SPLITS > 1
-  Part& whole = in_block(parts, 0)[PARTS + blockIdx.y];  // there the blocks' parts are joined
+  const Part& whole = parts[PARTS + blockIdx.y];  // of the first block, where the blocks' parts are joined
 #endif
   for (u32 element = threadIdx.x; element < u32(SIZE); element += WARPS * 32) {
     const Joined joined = join<PARTS>(p.unit, element, [&](int i) -> const Part& { return parts[i]; });
 #if SPLITS > 1
-    whole.y[element] = joined.y;
-    if (element == 0) whole.most = joined.most, whole.sum = joined.sum;
+    send_to_block(shared_address(&whole.y[element]), joined.y, all_came, 0);
+    if (element == 0) {
+      send_to_block(shared_address(&whole.most), joined.most, all_came, 0);
+      send_to_block(shared_address(&whole.sum), joined.sum, all_came, 0);
+    }
 #else
     store(element, joined);
 #endif
   }
 #if SPLITS > 1
-  meet_cluster();
-  if (blockIdx.y == 0)
+  if (blockIdx.y == 0) {
+    wait_for_phase(all_came, 0);
     for (u32 element = threadIdx.x; element < u32(SIZE); element += WARPS * 32)
       store(element, join<SPLITS>(p.unit, element, [&](int i) -> const Part& { return parts[PARTS + i]; }));
+  }
 #endif
 #if APPENDS
-  // Behind all else, which does not wait for it: the new row was read where it was made.
-  if (kv_head * p.sharing == head) {
-    const i64 from = i64(batch) * p.k_batch + i64(kv_head) * SIZE,
-              from_v = i64(batch) * p.v_batch + i64(kv_head) * SIZE;
-    append_rows(to_k + from, k, new_k, p.k_row, at, p.keys);
-    append_rows(to_v + from_v, v, new_v, p.v_row, at, p.keys);
+  if (appends) {
+    append_rows(to_k, k, new_k, p.k_row, at, p.keys);
+    append_rows(to_v, v, new_v, p.v_row, at, p.keys);
   }
 #endif
 }

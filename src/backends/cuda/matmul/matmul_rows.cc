@@ -362,7 +362,7 @@ bool takes_parts(const Problem& problem, const Config&) {
 }  // namespace
 
 extern const Recipe matmul_rows_recipe;
-const Recipe matmul_rows_recipe{"cuda.matmul.rows", 4,       supports, configs,        work, {},
+const Recipe matmul_rows_recipe{"cuda.matmul.rows", 5,       supports, configs,        work, {},
                                 takes_parts,        nullptr, false,    expected_clocks};
 
 }  // namespace temper::cuda

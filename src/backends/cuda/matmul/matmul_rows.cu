@@ -4,7 +4,8 @@
 // columns. As many weights as registers hold are on their way before the previous kernel has ended, with whatever else
 // is constant. With NORMALIZED, every block normalises the rows first, in shared memory: they are short, and a launch
 // would take longer. Weights of 8 and 4 bits (IN_BLOCKS) become floats in registers, and what a chunk of them gives is
-// multiplied by its block's scale.
+// multiplied by its block's scale; where few enough are in registers, they become floats before the previous kernel
+// ends.
 //
 // Defined before this text: A (of the rows and the weights, f16 or bf16), Output, ROWS, DEPTH (a multiple of 8),
 // COLUMNS, SPLIT, BITS (of a weight), BLOCKS_EXTRAS (parameters), WARPS (of a block), OPERANDS (the output and the
@@ -42,6 +43,8 @@ constexpr int WORDS = BITS * CHUNK / 32;
 constexpr bool SCALED_LAST = BLOCKS == 1 && !ZEROS;  // a column's sum, by its only scale
 using Weights = Vec<u32, WORDS>;
 using Stored = u32;
+// Weights that registers hold as floats, all of them, become such while the previous kernel runs.
+constexpr bool UNPACKED = MINE == AHEAD && AHEAD * COLUMNS <= 8;
 
 // The integers of a chunk as floats. Those of 4 bits are put into the mantissa of 2^23 at the place where they are,
 // and come down to 2^0 by a product that is exact.
@@ -189,6 +192,21 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32, ROWS > 2 ? 2 : 0)
   float last_scale = 1;
   if constexpr (SCALED_LAST)
     if (stores) last_scale = scales[column];
+  Chunk ready[UNPACKED ? AHEAD : 1][COLUMNS];
+  if constexpr (UNPACKED) {
+#pragma unroll
+    for (int i = 0; i < AHEAD; ++i)
+#pragma unroll
+      for (int c = 0; c < COLUMNS; ++c) {
+        Chunk& w = ready[UNPACKED ? i : 0][c];
+        w = floats_of(ahead[i][c], pattern);
+#pragma unroll
+        for (int j = 0; j < CHUNK; ++j) {
+          if constexpr (ZEROS) w.at[j] -= zero[ZEROS ? i : 0][c];
+          w.at[j] = __uint_as_float(renewed(__float_as_uint(w.at[j])));
+        }
+      }
+  }
 #endif
   wait_for_inputs();
   if (stores) LOAD_GIVEN(extras, row, column);
@@ -216,8 +234,10 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32, ROWS > 2 ? 2 : 0)
       for (int r = 0; r < ROWS; ++r) rows[r] = ROW_AT(r, k);
 #pragma unroll
       for (int c = 0; c < COLUMNS; ++c) {
-        Chunk w = floats_of(ahead[i][c], pattern);
-        if constexpr (ZEROS)
+        Chunk w;
+        if constexpr (UNPACKED) w = ready[UNPACKED ? i : 0][c];
+        else w = floats_of(ahead[i][c], pattern);
+        if constexpr (ZEROS && !UNPACKED)
 #pragma unroll
           for (int j = 0; j < CHUNK; ++j) w.at[j] -= zero[ZEROS ? i : 0][c];
 #pragma unroll

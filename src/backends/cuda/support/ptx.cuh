@@ -240,6 +240,14 @@ DEVICE void arrive_in_block(u32 barrier, u32 rank) {
       "r"(rank)
       : "memory");
 }
+// To that place of block `rank` of the cluster, whose same barrier counts the 4 bytes when they are there.
+DEVICE void send_to_block(u32 to, float value, u32 barrier, u32 rank) {
+  asm volatile(
+      "{.reg .b32 there, its_barrier; mapa.shared::cluster.u32 there, %0, %3; mapa.shared::cluster.u32 its_barrier, "
+      "%2, %3; st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32 [there], %1, [its_barrier];}" ::"r"(to),
+      "r"(__float_as_uint(value)), "r"(barrier), "r"(rank)
+      : "memory");
+}
 DEVICE void arrive_expecting(u32 barrier, u32 bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
 }

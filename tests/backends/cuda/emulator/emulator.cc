@@ -145,6 +145,18 @@ class Run final : public Machine {
     if (--b.missing < 0) return complain("more arrivals at a barrier than it was made for");
     flip(b);
   }
+  void send_to_block(uint32_t to, uint32_t word, uint32_t barrier, unsigned rank) override {
+    BlockState& receiver = blocks_.at(rank);
+    auto send = [this, &receiver, to, word, barrier] {
+      if (all_done(receiver)) return complain("words sent to a block that has ended");
+      std::memcpy(receiver.shared + to, &word, sizeof word);
+      SharedBarrier& b = barrier_at(receiver, barrier);
+      b.bytes -= int64_t(sizeof word);
+      flip(b);
+    };
+    if (when_ == When::at_once) send();
+    else pending_.push_back(send);
+  }
   void barrier_wait_at(uint32_t at, uint32_t parity) override {
     SharedBarrier& b = barrier_at(*lane_->block, at);
     wait(b.phase, parity, "a barrier in shared memory");

@@ -40,6 +40,8 @@ struct Machine {
   virtual void barrier_init(uint32_t at, uint32_t count) = 0;
   // `rank`: of a block of the cluster; null for the own one.
   virtual void barrier_arrive_at(uint32_t at, uint32_t expected_bytes, const unsigned* rank) = 0;
+  // st.async: a word to block `rank` of the cluster, whose barrier counts it.
+  virtual void send_to_block(uint32_t to, uint32_t word, uint32_t barrier, unsigned rank) = 0;
   virtual void barrier_wait_at(uint32_t at, uint32_t parity) = 0;
   // cp.async.bulk.tensor; `offsets`: of im2col, null for tiles. `blocks`: so many blocks of the cluster get it, and 0
   // the own one alone.

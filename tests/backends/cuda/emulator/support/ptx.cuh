@@ -138,6 +138,9 @@ DEVICE void barrier_init(u32 barrier, u32 arrivals) { temper_machine->barrier_in
 DEVICE void publish_barriers() {}
 DEVICE void arrive(u32 barrier) { temper_machine->barrier_arrive_at(barrier, 0, nullptr); }
 DEVICE void arrive_in_block(u32 barrier, u32 rank) { temper_machine->barrier_arrive_at(barrier, 0, &rank); }
+DEVICE void send_to_block(u32 to, float value, u32 barrier, u32 rank) {
+  temper_machine->send_to_block(to, __float_as_uint(value), barrier, rank);
+}
 DEVICE void arrive_expecting(u32 barrier, u32 bytes) { temper_machine->barrier_arrive_at(barrier, bytes, nullptr); }
 DEVICE void wait_for_phase(u32 barrier, u32 parity) { temper_machine->barrier_wait_at(barrier, parity); }
 
