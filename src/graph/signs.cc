@@ -102,7 +102,12 @@ class Signs {
     if (const auto* fused = node.op.get_if<ops::FusedReduce>()) return fused->prologue.infer(std::span(&x, 1));
     if (const auto* fused = node.op.get_if<ops::FusedNormalize>()) return row_dtype(node, fused->prologue);
     if (const auto* fused = node.op.get_if<ops::FusedSoftmax>()) return row_dtype(node, fused->prologue);
-    if (const auto* fused = node.op.get_if<ops::FusedConv>()) x = fused->prologue.infer(std::span(&x, 1));
+    if (const auto* fused = node.op.get_if<ops::FusedConv>()) {
+      std::vector<DType> dtypes{x};
+      for (size_t i = fused->own_inputs(node.inputs.size()); i < node.inputs.size(); ++i)
+        dtypes.push_back(graph_.type(node.inputs[i]).dtype);
+      x = fused->prologue.infer(dtypes);
+    }
     return ops::accumulator_of(x, graph_.type(node.inputs[1]).dtype);
   }
   bool follows(const Node& node) const {

@@ -53,21 +53,66 @@ const Node* max_pool_behind(const Graph& graph, ValueId value) {
   return said.pool() == *pool ? &node : nullptr;
 }
 
+// What stands before a convolution, a normalisation or softmax.
+struct Before {
+  Program program;
+  std::vector<ValueId> inputs;
+  ValueId given;  // the result of the program, where it is read elsewhere
+};
+
+// The pointwise node that makes `value`, whose shape its first input has; input i of the program is inputs[i]. Where it
+// has other users than `user`, it is of two tensors of that shape at most: then it is read no more often than it would
+// be.
+std::optional<Before> before_rows(const Graph& graph, ValueId value, NodeId user) {
+  const Node* node = graph.producer(value);
+  if (!node || !node->op.is<ops::Pointwise>()) return std::nullopt;
+  Before out{program_of(*node), node->inputs, {}};
+  const Shape shape = graph.type(value).shape;
+  const auto has_shape = [&](ValueId id) { return graph.type(id).shape == shape; };
+  const auto full = std::find_if(out.inputs.begin(), out.inputs.end(), has_shape);
+  if (full == out.inputs.end()) return std::nullopt;
+  const auto& users = graph.value(value).users;
+  if (graph.is_output(value) || !std::all_of(users.begin(), users.end(), [&](NodeId u) { return u == user; })) {
+    if (std::count_if(out.inputs.begin(), out.inputs.end(), has_shape) > 2) return std::nullopt;
+    out.given = value;
+  }
+  const int at = int(full - out.inputs.begin());
+  if (at > 0) {
+    std::vector<int> places;
+    places.reserve(size_t(out.program.inputs));
+    for (int i = 0; i < out.program.inputs; ++i) places.push_back(i == at ? 0 : i == 0 ? at : i);
+    out.program = remap_inputs(out.program, places, out.program.inputs);
+    std::swap(out.inputs[0], out.inputs[size_t(at)]);
+  }
+  if (out.program.is_identity()) return std::nullopt;
+  return out;
+}
+
+// Whether the program reads a single tensor of its result's shape, the first.
+bool of_one_tensor(const Graph& graph, const Before& before) {
+  const Shape shape = graph.type(before.inputs[0]).shape;
+  return std::none_of(before.inputs.begin() + 1, before.inputs.end(),
+                      [&](ValueId id) { return graph.type(id).shape == shape; });
+}
+
 // With all of its neighbours, or else with one of them.
 bool fuse_conv(Graph& graph, NodeId id, const FusionTaken& taken) {
   const Node node = graph.node(id);
-  const Node* before = pointwise_for(graph, node.inputs[0], id);
-  if (std::count(node.inputs.begin(), node.inputs.end(), node.inputs[0]) != 1) before = nullptr;
+  auto found = before_rows(graph, node.inputs[0], id);
+  if (found && (found->given.valid() || !of_one_tensor(graph, *found))) found.reset();
+  if (std::count(node.inputs.begin(), node.inputs.end(), node.inputs[0]) != 1) found.reset();
+  const Before* before = found ? &*found : nullptr;
   const Node* behind = max_pool_behind(graph, node.outputs[0]);
   for (const auto& [first, last] : {std::pair(before, behind), std::pair(before, static_cast<const Node*>(nullptr)),
-                                    std::pair(static_cast<const Node*>(nullptr), behind)}) {
+                                    std::pair(static_cast<const Before*>(nullptr), behind)}) {
     if (!first && !last) continue;
     ops::FusedConv fused{{}, node.op.get<ops::Conv>(), {}, {}, {}};
     std::vector<ValueId> inputs = node.inputs;
     ValueId output = node.outputs[0];
     if (first) {
-      fused.prologue = program_of(*first);
+      fused.prologue = first->program;
       inputs[0] = first->inputs[0];
+      inputs.insert(inputs.end(), first->inputs.begin() + 1, first->inputs.end());
     }
     if (last) {
       take_pool(fused, last->op.get<ops::Pool>());
@@ -106,40 +151,6 @@ bool only_widens(const Graph& graph, const Node& node) {
          ops::row_dtype(graph.type(node.inputs[0]).dtype) == DType::f32;
 }
 
-// What stands before a normalisation or softmax.
-struct Before {
-  Program program;
-  std::vector<ValueId> inputs;
-  ValueId given;  // the result of the program, where it is read elsewhere
-};
-
-// The pointwise node that makes `value`, whose shape its first input has; input i of the program is inputs[i]. Where it
-// has other users than `user`, it is of two tensors of that shape at most: then it is read no more often than it would
-// be.
-std::optional<Before> before_rows(const Graph& graph, ValueId value, NodeId user) {
-  const Node* node = graph.producer(value);
-  if (!node || !node->op.is<ops::Pointwise>()) return std::nullopt;
-  Before out{program_of(*node), node->inputs, {}};
-  const Shape shape = graph.type(value).shape;
-  const auto has_shape = [&](ValueId id) { return graph.type(id).shape == shape; };
-  const auto full = std::find_if(out.inputs.begin(), out.inputs.end(), has_shape);
-  if (full == out.inputs.end()) return std::nullopt;
-  const auto& users = graph.value(value).users;
-  if (graph.is_output(value) || !std::all_of(users.begin(), users.end(), [&](NodeId u) { return u == user; })) {
-    if (std::count_if(out.inputs.begin(), out.inputs.end(), has_shape) > 2) return std::nullopt;
-    out.given = value;
-  }
-  const int at = int(full - out.inputs.begin());
-  if (at > 0) {
-    std::vector<int> places;
-    for (int i = 0; i < out.program.inputs; ++i) places.push_back(i == at ? 0 : i == 0 ? at : i);
-    out.program = remap_inputs(out.program, places, out.program.inputs);
-    std::swap(out.inputs[0], out.inputs[size_t(at)]);
-  }
-  if (out.program.is_identity()) return std::nullopt;
-  return out;
-}
-
 // The output of the program that alone reads `value` and keeps its shape, and that program as an epilogue which begins
 // at `accumulator`. A value of another dtype is what is left of the accumulator in it.
 std::optional<std::pair<ValueId, BoundProgram>> behind_rows(const Graph& graph, ValueId value, DType accumulator) {
@@ -160,6 +171,7 @@ std::optional<std::pair<ValueId, BoundProgram>> behind_rows(const Graph& graph, 
   // splice gives the inputs of `read` but for the slot, then that of `first`, which is to be input 0.
   const int others = read.program.inputs - 1;
   std::vector<int> places;
+  places.reserve(size_t(others) + 1);
   for (int i = 0; i < others; ++i) places.push_back(i + 1);
   places.push_back(0);
   BoundProgram out{remap_inputs(splice(first, read.program, int(slot - read.inputs.begin())), places, others + 1),

@@ -9,7 +9,8 @@
 
 namespace temper {
 
-// A pointwise node of one input that is read by nothing but a convolution's input 0 becomes its prologue, and a max
+// A pointwise node that is read by nothing but a convolution's input 0 becomes its prologue, if it is of one tensor of
+// that shape and of others that broadcast to it, and a max
 // pool that alone reads its output becomes its end; around a reduction in f32 such nodes become its prologue and its
 // epilogue; around a normalisation or softmax nodes of more inputs do, too, and a sum that is read elsewhere is given
 // out as a second result. `taken` says of a node that could be made, by its op and the values it reads, whether to make

@@ -34,19 +34,37 @@ Pool FusedConv::pool() const {
   return pool;
 }
 
+size_t FusedConv::own_inputs(size_t inputs) const {
+  const size_t others = size_t(std::max(prologue.inputs, 1) - 1);
+  if (others + 2 > inputs) fail(ErrorKind::bad_file, "of ", inputs, " inputs ", others, " cannot be the prologue's");
+  return inputs - others;
+}
+
 std::vector<TensorType> FusedConv::infer(const InferContext& context) const {
-  const auto convolved = infer_behind(conv, after(prologue, context.type(0)), context);
+  const size_t own = own_inputs(context.size());
+  const Shape shape = context.type(0).shape;
+  std::vector<DType> dtypes{context.type(0).dtype};
+  for (size_t i = own; i < context.size(); ++i) {
+    dtypes.push_back(context.type(i).dtype);
+    if (broadcast_shapes(shape, context.type(i).shape) != shape)
+      fail(ErrorKind::bad_file, "a prologue input ", context.type(i), " does not broadcast to ", shape);
+  }
+  auto convolved = infer_behind(conv, {prologue.infer(dtypes), shape}, context.first(own));
   if (!pools()) return convolved;
   const std::vector<Operand> operand{{&convolved[0]}};
   return pool().infer(InferContext(operand, Pool::name));
 }
 
 std::vector<Tensor> FusedConv::reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const {
-  std::vector<Tensor> own(inputs.begin(), inputs.end());
-  own[0] = after(prologue, own[0]);
+  std::vector<Tensor> own(inputs.begin(), inputs.begin() + int64_t(own_inputs(inputs.size())));
+  std::vector<Tensor> read{inputs[0]};
+  read.insert(read.end(), inputs.begin() + int64_t(own.size()), inputs.end());
+  own[0] = run_program(prologue, read, inputs[0].dims());
   if (!pools()) return conv.reference(own, outputs);
   std::vector<Operand> operands;
   std::vector<TensorType> types;
+  types.reserve(own.size());
+  operands.reserve(own.size());
   for (const Tensor& x : own) types.push_back(x.type());
   for (const TensorType& type : types) operands.push_back({&type});
   const auto between = conv.infer(InferContext(operands, Conv::name));
@@ -87,6 +105,7 @@ std::vector<Tensor> ConvChain::reference(std::span<const Tensor> inputs, std::sp
   std::vector<TensorType> types;
   for (const Tensor& x : own) types.push_back(x.type());
   std::vector<Operand> operands;
+  operands.reserve(types.size());
   for (const TensorType& type : types) operands.push_back({&type});
   std::vector<Tensor> behind = first.reference(own, first.infer(InferContext(operands, Conv::name)));
   behind.insert(behind.end(), inputs.begin() + first_inputs, inputs.end());

@@ -20,11 +20,12 @@ inline OnnxForm not_in_onnx(std::string_view name) {
   return OnnxForm::none(concat("ONNX has no ", name, "; write the graph that was not yet fused for a device"));
 }
 
-// fused_conv(x, w, epilogue inputs...) = max_pool(conv(prologue(x), w, ...)).
+// fused_conv(x, w, epilogue inputs..., inputs of the prologue behind x...) = max_pool(conv(prologue(x, ...), w, ...)).
+// What the prologue reads beside x broadcasts to its shape.
 struct FusedConv {
   static constexpr std::string_view name = "fused_conv";
   static constexpr OpKind op_kind = OpKind::convolution;
-  Program prologue;  // of one input
+  Program prologue;
   Conv conv;
   std::vector<int64_t> pool_kernel, pool_strides, pool_pads;  // as in Pool, without dilations; all empty: no pool
 
@@ -37,6 +38,8 @@ struct FusedConv {
     f("pool_pads", op.pool_pads);
   }
   bool operator==(const FusedConv&) const = default;
+  // How many of `inputs` are the convolution's: x, w and those of its epilogue.
+  size_t own_inputs(size_t inputs) const;
   bool pools() const { return !pool_kernel.empty() || !pool_strides.empty() || !pool_pads.empty(); }
   Pool pool() const;
   std::vector<TensorType> infer(const InferContext& context) const;

@@ -31,6 +31,18 @@ const Program* prologue_of(const Problem& problem) {
   const auto* fused = problem.op.get_if<ops::FusedConv>();
   return fused && !fused->prologue.is_identity() ? &fused->prologue : nullptr;
 }
+// The problem without what the prologue reads beside input 0, which is behind what the convolution reads.
+Problem of_convolution(const Problem& problem) {
+  Problem own = problem;
+  if (const auto* fused = problem.op.get_if<ops::FusedConv>()) own.inputs.resize(fused->own_inputs(own.inputs.size()));
+  return own;
+}
+std::vector<DType> read_by_prologue(const Problem& problem) {
+  std::vector<DType> dtypes{problem.inputs[0].type.dtype};
+  for (size_t i = of_convolution(problem).inputs.size(); i < problem.inputs.size(); ++i)
+    dtypes.push_back(problem.inputs[i].type.dtype);
+  return dtypes;
+}
 bool pools(const Problem& problem) {
   const auto* fused = problem.op.get_if<ops::FusedConv>();
   return fused && fused->pools();
@@ -38,12 +50,11 @@ bool pools(const Problem& problem) {
 // The dtype that is multiplied by the weights.
 DType operand_of(const Problem& problem) {
   const Program* prologue = prologue_of(problem);
-  const DType x = problem.inputs[0].type.dtype;
-  return prologue ? prologue->infer(std::span(&x, 1)) : x;
+  return prologue ? prologue->infer(read_by_prologue(problem)) : problem.inputs[0].type.dtype;
 }
 
 // The pool is taken of the sums.
-Support pool_supports(const Problem& problem, const Dims& between) {
+Support pool_supports(const Problem& problem, const Problem& own, const Dims& between) {
   const auto& fused = problem.op.get<ops::FusedConv>();
   if (fused.pool_kernel != Dims{3, 3} || fused.pool_strides != Dims{2, 2} || fused.pool_pads[0] != 1 ||
       fused.pool_pads[1] != 1)
@@ -52,7 +63,7 @@ Support pool_supports(const Problem& problem, const Dims& between) {
   for (size_t axis : {2, 3})
     if (out[axis] * 2 > between[axis] + 1) return refused("a window that sees nothing but padding");
   std::vector<const Tensor*> others;
-  for (size_t i = 2; i < problem.inputs.size(); ++i) others.push_back(problem.inputs[i].constant);
+  for (size_t i = 2; i < own.inputs.size(); ++i) others.push_back(own.inputs[i].constant);
   if (!never_decreases(fused.conv.epilogue, ops::accumulator_of(operand_of(problem), problem.inputs[1].type.dtype),
                        others))
     return refused("an epilogue that may not keep the order of its sums, of which the pool takes the largest");
@@ -81,9 +92,17 @@ Support supports(const Problem& problem) {
   if (!small_positions(element_count(in) / std::max<int64_t>(1, in[0])) ||
       !small_positions(ceil_div(out[3], kPooledWidth) * out[2] * out[0]))
     return refused("more than 2147418112 elements");
+  const Problem own = of_convolution(problem);
+  for (size_t i = own.inputs.size(); i < problem.inputs.size(); ++i) {
+    const Dims strides = broadcast_strides(problem.inputs[i].dims(), in);
+    for (size_t axis = 0; axis < in.size(); ++axis)
+      if (axis != 1 && strides[axis] != 0) return refused("a prologue along other axes than channels");
+  }
+  if (own.inputs.size() < problem.inputs.size() && size_of(operand) != 1)
+    return refused("a prologue of several inputs before ", operand);
   if (pools(problem))
-    if (Support support = pool_supports(problem, op.output_dims(in, weights)); !support.yes()) return support;
-  if (Support support = image_epilogue_supports(problem); !support.yes()) return support;
+    if (Support support = pool_supports(problem, own, op.output_dims(in, weights)); !support.yes()) return support;
+  if (Support support = image_epilogue_supports(own); !support.yes()) return support;
   return gemm_supports(operand, w.type.dtype, 1, weights[0], element_count(weights) / weights[0], op.epilogue);
 }
 
@@ -94,14 +113,34 @@ Support wgmma_supports(const Problem& problem) {
   return outputs > 16 ? supported() : refused(outputs, " output channels; more than 16");
 }
 
+// Whether the kernel takes an input in channels_last: bytes, of which a pixel's are a word (PIXEL_WORDS in
+// conv_first.cu).
+bool may_take_pixels(const Problem& problem) {
+  const Dims in = problem.inputs[0].dims();
+  return size_of(operand_of(problem)) == 1 && !same_memory(in, Layout::plain, Layout::channels_last);
+}
+bool takes_pixels(const Problem& problem, const Config& config) {
+  if (config.inputs[0] != Layout::channels_last) return false;
+  if (!may_take_pixels(problem)) fail(ErrorKind::bad_file, "cuda.conv.first cannot read ", problem.text());
+  return true;
+}
+
 std::vector<Config> configs_of_rows(const Problem& problem, std::vector<int> rows) {
   const Dims out = problem.outputs[0].dims();
   // Small tiles first where large ones do not fill a GPU.
   if (out[0] * ceil_div(out[2], int64_t(16)) * ceil_div(out[3], kTileWidth) < 256)
     std::reverse(rows.begin(), rows.end());
   std::vector<Config> all;
-  for (int tile : rows)
-    all.push_back({concat(kTile, tile, 'x', kTileWidth), image_epilogue_layouts(problem), {Layout::channels_last}});
+  for (const Layout from : {Layout::plain, Layout::channels_last}) {
+    if (from == Layout::channels_last && !may_take_pixels(problem)) continue;
+    for (int tile : rows) {
+      all.push_back({concat(kTile, tile, 'x', kTileWidth),
+                     image_epilogue_layouts(of_convolution(problem)),
+                     {Layout::channels_last}});
+      all.back().inputs.resize(problem.inputs.size(), Layout::plain);
+      all.back().inputs[0] = from;
+    }
+  }
   return all;
 }
 
@@ -116,7 +155,7 @@ std::vector<Config> wgmma_configs(const Problem& problem, const GpuProperties&) 
 // How a kernel is cut into steps of the tensor cores. The names are those of conv_first.cu.
 struct Cut {
   int64_t e, shift, copies, left, width, steps, columns, v, row_words, pitch, patch_rows, copy;
-  bool whole_words;
+  bool whole_words, pixels, pairs;
   int64_t weights_bytes(int64_t outputs) const { return ceil_div(outputs, columns) * steps * columns * 32; }
 };
 
@@ -136,35 +175,41 @@ int64_t conflicts(const Cut& cut, int64_t stride) {
   return most;
 }
 
-Cut cut_of(const Problem& problem, int64_t tile_h) {
+Cut cut_of(const Problem& problem, int64_t tile_h, bool pixels) {
   const auto& op = op_of(problem);
   const Dims in = problem.inputs[0].dims(), weights = problem.inputs[1].dims();
-  const int64_t size = size_of(operand_of(problem)), stride = op.strides[1];
+  // A word of `pixels` is an element of a single channel.
+  const int64_t size = pixels ? 4 : size_of(operand_of(problem)), stride = op.strides[1];
+  const int64_t channels = pixels ? 1 : weights[1];
   const int64_t pad = ops::window_pads(op.window(weights), 1, in[3]).first;
   Cut cut{};
+  cut.pixels = pixels;
   cut.e = 4 / size;
   cut.shift = std::gcd(stride, cut.e);
   cut.copies = cut.e / cut.shift;
   // With a pool, tiles begin two columns before what they give, and stand that much closer.
   const bool pool = pools(problem);
   const int64_t before = pool ? pad + 2 * stride : pad;
-  cut.whole_words = in[3] % cut.e == 0 && (!pool || 2 * kPooledWidth * stride % cut.e == 0);
-  cut.left = cut.whole_words ? round_up(before, cut.e) - before : 0;
+  const int64_t group = pixels ? 4 : cut.e;  // what is read at once
+  cut.whole_words = in[3] % group == 0 && (!pool || 2 * kPooledWidth * stride % group == 0);
+  cut.left = cut.whole_words ? round_up(before, group) - before : 0;
   cut.width = std::max<int64_t>(4, cut.e);
   while (cut.width < cut.left + weights[3]) cut.width *= 2;
-  cut.steps = ceil_div(weights[1] * weights[2] * cut.width, 32 / size);
+  cut.steps = ceil_div(channels * weights[2] * cut.width, 32 / size);
+  cut.pairs = pixels && cut.width == 8 && stride % 2 == 0;
   cut.columns = weights[0] > 32 ? 64 : weights[0] > 16 ? 32 : 16;
   // A prologue's kernel holds the next tile's pixels, a pool's what it gives: what the epilogue reads of columns must
   // be little.
   cut.v = std::clamp<int64_t>(16 / size_of(problem.outputs[0].type.dtype), 2, prologue_of(problem) || pool ? 8 : 16);
   while (weights[0] % cut.v || cut.columns % (4 * cut.v)) cut.v /= 2;
-  cut.patch_rows = ((tile_h - 1) * op.strides[0] + weights[2]) * weights[1];
+  cut.patch_rows = ((tile_h - 1) * op.strides[0] + weights[2]) * channels;
   cut.row_words = ceil_div((kTileWidth - 1) * stride + cut.width, cut.e);
+  if (pixels) cut.row_words = round_up(cut.row_words, group);
   // Rows behind the patch are read, and not used.
   const int64_t all_rows = cut.patch_rows + ceil_div(32 / size, cut.width) + 1;
   int64_t least = 33;
   Cut best = cut;
-  for (int64_t pitch = cut.row_words; pitch < cut.row_words + 16 && least > 1; ++pitch)
+  for (int64_t pitch = cut.row_words; pitch < cut.row_words + 16 && least > 1; pitch += pixels ? group : 1)
     for (int64_t more = 0; more < (cut.copies > 1 ? 32 : 1) && least > 1; ++more) {
       cut.pitch = pitch;
       cut.copy = all_rows * pitch + more;
@@ -176,10 +221,12 @@ Cut cut_of(const Problem& problem, int64_t tile_h) {
 
 // Prepacks weights by N tile and step. For mma.sync: by pair of 8 columns and lane, words 2t of both halves of the
 // step's K, for both. For wgmma: by column, 32 bytes of K, whose halves are exchanged in four of eight columns
-// (swizzled, wgmma.cuh).
+// (swizzled, wgmma.cuh). With cut.pixels, of K's bytes four are a tap's channels; with cut.pairs, lanes have words 2t
+// and 2t + 1.
 std::vector<std::byte> packed_weights(const Tensor& w, const Cut& cut, bool wgmma) {
   const int64_t size = size_of(w.dtype()), outputs = w.dims()[0], channels = w.dims()[1], kernel_h = w.dims()[2],
-                kernel_w = w.dims()[3], e = cut.e, depth = 32 / size, per_group = cut.v / 2;
+                kernel_w = w.dims()[3], in_word = 4 / size, per_tap = cut.pixels ? 4 : 1, depth = 32 / size,
+                per_group = cut.v / 2;
   std::vector<std::byte> packed(size_t(cut.weights_bytes(outputs)));
   std::byte* to = packed.data();
   for (int64_t first = 0; first < outputs; first += cut.columns)
@@ -189,12 +236,15 @@ std::vector<std::byte> packed_weights(const Tensor& w, const Cut& cut, bool wgmm
         const int64_t n = column / 8, g = column % 8;
         const int64_t m = first + n / per_group * 4 * cut.v + g / 2 * cut.v + n % per_group * 2 + g % 2;
         for (int64_t i = 0; i < depth; ++i) {
-          const int64_t k = step * depth + i, row = k / cut.width, kh = row / channels, c = row % channels,
-                        kw = k % cut.width - cut.left;
-          if (m >= outputs || kh >= kernel_h || kw < 0 || kw >= kernel_w) continue;
-          const int64_t lane = g * 4 + i / e % 4, word = n % 2 * 2 + i / (4 * e);
+          int64_t element = i;
+          if (cut.pairs) element = (i / 4 % 4 * 2 + i / 16) * 4 + i % 4;
+          const int64_t k = step * depth + element, taps = k / per_tap, row = taps / cut.width,
+                        kh = cut.pixels ? row : row / channels, c = cut.pixels ? k % per_tap : row % channels,
+                        kw = taps % cut.width - cut.left;
+          if (m >= outputs || kh >= kernel_h || kw < 0 || kw >= kernel_w || c >= channels) continue;
+          const int64_t lane = g * 4 + i / in_word % 4, word = n % 2 * 2 + i / (4 * in_word);
           const int64_t at =
-              wgmma ? column * 32 + (i * size ^ g / 4 * 16) : ((n / 2 * 32 + lane) * 4 + word) * 4 + i % e * size;
+              wgmma ? column * 32 + (i * size ^ g / 4 * 16) : ((n / 2 * 32 + lane) * 4 + word) * 4 + i % in_word * size;
           std::memcpy(to + at, w.raw().data() + size_t((((m * channels + c) * kernel_h + kh) * kernel_w + kw) * size),
                       size_t(size));
         }
@@ -206,7 +256,7 @@ std::vector<std::byte> packed_weights(const Tensor& w, const Cut& cut, bool wgmm
 struct FirstConvConstants {
   int matrix;
   bool wgmma;
-  int64_t c, kernel_h, kernel_w, stride_h, stride_w, tile_h, warps, patch_bytes;
+  int64_t channels, kernel_h, kernel_w, stride_h, stride_w, tile_h, warps, patch_bytes;
   bool pool, alone;
   std::string extras;
 
@@ -214,7 +264,8 @@ struct FirstConvConstants {
 };
 
 std::string FirstConvConstants::text(const Cut& cut) const {
-  const std::string numbers = int_constants({{"C", c},
+  const std::string numbers = int_constants({{"C", cut.pixels ? 1 : channels},
+                                             {"CHANNELS", channels},
                                              {"KERNEL_H", kernel_h},
                                              {"KERNEL_W", kernel_w},
                                              {"STRIDE_H", stride_h},
@@ -237,8 +288,27 @@ std::string FirstConvConstants::text(const Cut& cut) const {
                                              {"PATCH_BYTES", patch_bytes}});
   return concat(macro("MATRIX", matrix), macro("WGMMA", int(wgmma)), numbers,
                 bool_constants({{"WHOLE_WORDS", cut.whole_words}, {"POOL", pool}, {"ALONE", alone}}),
-                macro("EXTRAS", extras));
+                macro("PIXEL_WORDS", int(cut.pixels)), macro("PAIRS", int(cut.pairs)), macro("EXTRAS", extras));
 }
+
+// What a prologue reads beside the image: numbers, or one for each channel.
+struct OtherInputs {
+  int count = 0;
+  std::string parameters, fields, loads, arguments;
+
+  void add(const TensorType& type) {
+    const int i = count++;
+    parameters += concat("const ", memory_type(type.dtype), "* o", i, ", ");
+    fields += concat(held_type(type.dtype), " x", i, "; ");
+    loads += concat("(to).x", i, " = hold(o", i, element_count(type.dims()) == 1 ? "[0]); " : "[c]); ");
+    arguments += concat(", (of).x", i);
+  }
+  std::string text() const {
+    return concat("struct Others { ", fields, "};\n", macro("OTHERS", int(count > 0)),
+                  macro("OTHER_INPUTS", parameters), macro("LOAD_OTHERS(to, c)", loads),
+                  macro("PREPARED(x, of)", concat("prologue(x", arguments, ")")));
+  }
+};
 
 Recipe::Work work(const Problem& problem, const Config& config, bool wgmma) {
   const auto& op = op_of(problem);
@@ -251,7 +321,7 @@ Recipe::Work work(const Problem& problem, const Config& config, bool wgmma) {
     fail(ErrorKind::bad_file, "cuda.conv.first", wgmma ? "_wgmma" : "", " has no '", text, "'");
   Recipe::Work out;
   if (element_count(out_dims) == 0) return out;
-  const Cut cut = cut_of(problem, tile_h);
+  const Cut cut = cut_of(problem, tile_h, takes_pixels(problem, config));
   out.consumed.assign(problem.inputs.size(), false);
   out.consumed[1] = true;
   out.packed_bytes = cut.weights_bytes(weights[0]);
@@ -261,9 +331,16 @@ Recipe::Work work(const Problem& problem, const Config& config, bool wgmma) {
   job.entry = "conv_first";
   job.overlap = true;
   job.slots = {{Slot::Kind::input, 0, 0}, {Slot::Kind::packed, 0, 0}};
+  const Problem own = of_convolution(problem);
+  std::vector<DType> read = read_by_prologue(problem);
+  OtherInputs others;
+  for (size_t i = own.inputs.size(); i < problem.inputs.size(); ++i) {
+    others.add(problem.inputs[i].type);
+    job.slots.push_back({Slot::Kind::input, int(i), 0});
+  }
   const DType operand = operand_of(problem), accumulator = ops::accumulator_of(operand, w.type.dtype);
   ProgramNumbers numbers;
-  const ImageEpilogue epilogue = image_epilogue(problem, accumulator, cut.v, numbers);
+  const ImageEpilogue epilogue = image_epilogue(own, accumulator, cut.v, numbers);
   job.slots.insert(job.slots.end(), epilogue.slots.begin(), epilogue.slots.end());
   job.slots.push_back({Slot::Kind::output, 0, 0});
   const Program* prologue = prologue_of(problem);
@@ -287,7 +364,7 @@ Recipe::Work work(const Problem& problem, const Config& config, bool wgmma) {
   const FirstConvConstants constants{
       .matrix = matrix_units(operand),
       .wgmma = wgmma,
-      .c = weights[1],
+      .channels = weights[1],
       .kernel_h = weights[2],
       .kernel_w = weights[3],
       .stride_h = op.strides[0],
@@ -299,11 +376,13 @@ Recipe::Work work(const Problem& problem, const Config& config, bool wgmma) {
       .alone = alone,
       .extras = epilogue.parameters,
   };
+  const bool as_floats = prologue && cut.pixels && cut.whole_words && wants_bytes_as_floats(*prologue, 0, x.type.dtype);
+  if (as_floats) read[0] = DType::f32;
   job.source.text =
       concat("#include \"backends/cuda/support/memory.cuh\"\n", type_alias("In", memory_type(x.type.dtype)),
-             type_alias("A", memory_type(operand)), bool_constants({{"PROLOGUE", prologue != nullptr}}),
-             finished_code(prologue ? *prologue : Program{}, std::span(&x.type.dtype, 1), "prologue"),
-             macro("NUMBERS", numbers.text()), constants.text(cut), epilogue.text,
+             type_alias("A", memory_type(operand)), macro("PROLOGUE", int(prologue != nullptr)),
+             macro("AS_FLOATS", int(as_floats)), finished_code(prologue ? *prologue : Program{}, read, "prologue"),
+             others.text(), macro("NUMBERS", numbers.text()), constants.text(cut), epilogue.text,
              "#include \"backends/cuda/conv/conv_first.cu\"\n");
 
   ParameterWriter writer;
@@ -336,7 +415,7 @@ static Support worth_timing(const Problem& problem, std::string_view architectur
   return unless_taken_by(conv_first_wgmma_recipe, problem, architecture);
 }
 
-const Recipe conv_first_recipe{"cuda.conv.first", 9, supports, mma_configs, mma_work, {}, nullptr, worth_timing, true};
-const Recipe conv_first_wgmma_recipe{"cuda.conv.first_wgmma", 2, wgmma_supports, wgmma_configs, wgmma_work, "sm_90a"};
+const Recipe conv_first_recipe{"cuda.conv.first", 10, supports, mma_configs, mma_work, {}, nullptr, worth_timing, true};
+const Recipe conv_first_wgmma_recipe{"cuda.conv.first_wgmma", 3, wgmma_supports, wgmma_configs, wgmma_work, "sm_90a"};
 
 }  // namespace temper::cuda

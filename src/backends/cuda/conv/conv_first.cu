@@ -14,15 +14,22 @@
 // columns of a tile only serve their neighbours. If blocks have few tiles each, they are ALONE: the first two rows of a
 // tile only serve their neighbours as well, so that no tile needs the one above it, and a block has one tile.
 //
+// With PIXEL_WORDS, the input is channels_last and bytes are multiplied. A word of the patch is then a pixel: its
+// CHANNELS, and zeros up to four. C and E are 1, rows of the patch are rows of the image, and GROUP pixels are read at
+// once. Where a row of the kernel is one step (PAIRS), lanes take neighbouring words for its halves: the weights are
+// packed so.
+//
 // With WGMMA, a warpgroup multiplies fragments in the registers of its four warps by weights that wgmma reads from
 // shared memory, and reads the next fragments meanwhile.
 //
 // Generated before this text (conv_first.cc): WGMMA, In (elements of the input), A (elements that are multiplied),
-// PROLOGUE (whether these differ), prologue() (from In to A), MATRIX (as in mma.cuh), C, KERNEL_H, KERNEL_W, STRIDE_H,
-// STRIDE_W, LEFT, WIDTH, TILE_H, TILE_W, WARPS, TILE_N, V, STEPS, E, SHIFT, COPIES, ROW_WORDS (words of a row that are
-// filled), PITCH (words from row to row), PATCH_ROWS (rows that are filled), COPY (words of a copy), PATCH_BYTES (of
-// all copies), WHOLE_WORDS (rows of the input are whole words), POOL, ALONE, and the text of the epilogue
-// (image_epilogue.h).
+// PROLOGUE (whether these differ), prologue() (from In to A), AS_FLOATS (whether it gets bytes as floats),
+// PREPARED (prologue() of an element and of the other inputs that it reads), Others (those of a channel), LOAD_OTHERS,
+// OTHER_INPUTS (parameters), MATRIX (as
+// in mma.cuh), C, KERNEL_H, KERNEL_W, STRIDE_H, STRIDE_W, LEFT, WIDTH, TILE_H, TILE_W, WARPS, TILE_N, V, STEPS, E,
+// SHIFT, COPIES, ROW_WORDS (words of a row that are filled), PITCH (words from row to row), PATCH_ROWS (rows that are
+// filled), COPY (words of a copy), PATCH_BYTES (of all copies), PIXEL_WORDS, CHANNELS, PAIRS, WHOLE_WORDS (rows of the
+// input are whole words), POOL, ALONE, and the text of the epilogue (image_epilogue.h).
 #include "backends/cuda/support/memory.cuh"
 
 struct Parameters {
@@ -44,14 +51,15 @@ using Sum = i32;
 struct alignas(16) Quad {
   u32 at[4];
 };
+constexpr int IN_WORD = 4 / int(sizeof(A));
 union Word {
   u32 bits;
-  A at[E];
+  A at[IN_WORD];
 };
 // Elements as they come from prologue() in a word.
-DEVICE Word word_of(const Finished<A> (&x)[E]) {
+DEVICE Word word_of(const Finished<A> (&x)[IN_WORD]) {
   Word word;
-  store_results<A, E>(word.at, x);
+  store_results<A, IN_WORD>(word.at, x);
   return word;
 }
 
@@ -79,20 +87,91 @@ DEVICE TilePlace place_of(u32 tile, const Parameters& p) {
   return {n, i32(rest - n * p.tiles_down.divisor) * TILE_H, i32(tile - rest * p.tiles_across.divisor) * TILE_W};
 }
 
-// The pixels of the input in one word of the patch, and the word that they become.
-using Pixels = Vec<In, E>;
-DEVICE Word word_of(const Pixels& pixels) {
-  Finished<A> x[E];
+// What the prologue reads beside the image, of channel c; it is in registers.
+DEVICE Others of_channel(const Others (&others)[CHANNELS], int c) {
+  Others of = others[0];
+#if OTHERS
 #pragma unroll
-  for (int e = 0; e < E; ++e) x[e] = prologue(hold(pixels.at[e]));
-  return word_of(x);
+  for (int i = 1; i < CHANNELS; ++i)
+    if (c == i) of = others[i];
+#endif
+  return of;
 }
 
-// The words of a patch that a thread copies. Those of the next tile are prefetched to registers while one is computed,
-// if they are few, whole, and come from memory (an input without a prologue was just written by another kernel, and is
-// in L2).
-constexpr int COUNT = PATCH_ROWS * ROW_WORDS, LOADS = (COUNT + THREADS - 1) / THREADS;
-constexpr bool AHEAD = PROLOGUE && WHOLE_WORDS && LOADS <= 32 && LOADS * int(sizeof(Pixels)) <= 96;
+#if PIXEL_WORDS
+static_assert(C == 1 && E == 1 && COPIES == 1 && sizeof(A) == 1 && CHANNELS <= 4, "a word is a pixel");
+constexpr int GROUP = WHOLE_WORDS ? 4 : 1;
+using Words = Vec<u32, GROUP>;
+// The pixels that a thread reads at once, as they lie.
+#if AS_FLOATS
+struct Pixels {
+  Vec<u32, 1> at[CHANNELS];
+};
+DEVICE Pixels load_pixels(const In* from) {
+  Pixels pixels;
+#pragma unroll
+  for (int i = 0; i < CHANNELS; ++i) pixels.at[i] = load_vector<1>(reinterpret_cast<const u32*>(from) + i);
+  return pixels;
+}
+#else
+struct Pixels {
+  Vec<In, GROUP> at[CHANNELS];
+};
+DEVICE Pixels load_pixels(const In* from) {
+  Pixels pixels;
+#pragma unroll
+  for (int i = 0; i < CHANNELS; ++i) pixels.at[i] = load_vector<GROUP>(from + i * GROUP);
+  return pixels;
+}
+#endif
+DEVICE Words words_of(const Pixels& pixels, const Others (&others)[CHANNELS], int) {
+  [[maybe_unused]] const u32 pattern = kept(kByteAsFloat);
+  Words words;
+#pragma unroll
+  for (int k = 0; k < GROUP; ++k) {
+    words.at[k] = 0;
+    [[maybe_unused]] Finished<A> x[4] = {};
+#pragma unroll
+    for (int c = 0; c < CHANNELS; ++c) {
+      const int e = k * CHANNELS + c;
+#if AS_FLOATS
+      x[c] = PREPARED(byte_as_float<In>(pixels.at[e / 4], e % 4, pattern), others[c]);
+#elif PROLOGUE
+      x[c] = PREPARED(hold(pixels.at[e / GROUP].at[e % GROUP]), others[c]);
+#else
+      words.at[k] |= u32(u8(pixels.at[e / GROUP].at[e % GROUP])) << (c * 8);
+#endif
+    }
+    if constexpr (PROLOGUE) words.at[k] = word_of(x).bits;
+  }
+  return words;
+}
+#else
+constexpr int GROUP = E;
+// The pixels of the input in one word of the patch, and the word that they become.
+using Pixels = Vec<In, E>;
+using Words = Word;
+DEVICE Pixels load_pixels(const In* from) { return load_vector<E>(from); }
+// Of channel c.
+DEVICE Words words_of(const Pixels& pixels, const Others (&others)[CHANNELS], int c) {
+  [[maybe_unused]] const Others of = of_channel(others, c);
+  Finished<A> x[E];
+#pragma unroll
+  for (int e = 0; e < E; ++e) x[e] = PREPARED(hold(pixels.at[e]), of);
+  return word_of(x);
+}
+#endif
+// Where pixel w of row h of channel c lies; an image has fewer than 2^31 elements.
+DEVICE i32 place_in(const Parameters& p, i32 c, i32 h, i32 w) {
+  return PIXEL_WORDS ? (h * p.width + w) * CHANNELS : (c * p.height + h) * p.width + w;
+}
+
+// The words of a patch, or groups of pixels, that a thread copies. Those of the next tile are prefetched to registers
+// while one is computed, if they are few, whole, and come from memory (planes without a prologue were just written by
+// another kernel, and are in L2).
+constexpr int IN_ROW = PIXEL_WORDS ? ROW_WORDS / GROUP : ROW_WORDS;
+constexpr int COUNT = PATCH_ROWS * IN_ROW, LOADS = (COUNT + THREADS - 1) / THREADS;
+constexpr bool AHEAD = (PROLOGUE || PIXEL_WORDS) && WHOLE_WORDS && LOADS <= 32 && LOADS * int(sizeof(Pixels)) <= 96;
 // With 16-bit elements the prefetch needs registers, and so does a pool; with bytes both together do so on GPUs after
 // Hopper. Fewer threads share an SM then. With wgmma no weights are in registers.
 constexpr bool MANY = !WGMMA && (sizeof(A) == 2 ? AHEAD || POOL : AHEAD && POOL && __CUDA_ARCH__ >= 1000);
@@ -103,43 +182,52 @@ struct Fetched {
 };
 DEVICE void fetch(Fetched& fetched, const In* in, const Parameters& p, u32 tile) {
   const TilePlace at = place_of(tile, p);
-  const In* image = in + i64(at.n) * C * p.height * p.width;
+  const In* image = in + i64(at.n) * CHANNELS * p.height * p.width;
   const i32 from_h = at.h * STRIDE_H - p.pad_h, from_w = at.w * STRIDE_W - p.pad_w - LEFT;
   fetched.inside = 0;
   const int thread = int(renewed(threadIdx.x));
 #pragma unroll
   for (int i = 0; i < LOADS; ++i) {
-    const int word = i * THREADS + thread, row = word / ROW_WORDS;
-    const i32 h = from_h + row / C, w = from_w + word % ROW_WORDS * E;
+    const int word = i * THREADS + thread, row = word / IN_ROW;
+    const i32 h = from_h + row / C, w = from_w + word % IN_ROW * GROUP;
     if (word >= COUNT || u32(h) >= u32(p.height) || u32(w) >= u32(p.width)) continue;
-    fetched.words[i] =
-        load_vector<E>(image + ((row % C * p.height + h) * p.width + w));  // an image has fewer than 2^31
+    fetched.words[i] = load_pixels(image + place_in(p, row % C, h, w));
     fetched.inside |= 1u << i;
   }
 }
 
-// Word `word` of row `row` of the patch.
-DEVICE Word load_word(const In* image, const Parameters& p, i32 row, i32 word, i32 h0, i32 w0) {
-  Word out;
-  out.bits = 0;
-  const i32 h = h0 + row / C, w = w0 + word * E;
-  const In* from = image + (i64(row % C) * p.height + h) * p.width + w;
+// Word or group `word` of row `row` of the patch.
+DEVICE Words load_word(const In* image, const Parameters& p, const Others (&others)[CHANNELS], i32 row, i32 word,
+                       i32 h0, i32 w0) {
+  Words out{};
+  const i32 h = h0 + row / C, w = w0 + word * GROUP;
+  const In* from = image + place_in(p, row % C, h, w);
   if (u32(h) < u32(p.height)) {
+#if PIXEL_WORDS
+    if (u32(w) < u32(p.width)) out = words_of(load_pixels(from), others, 0);
+#else
     if constexpr (WHOLE_WORDS) {
       if (u32(w) < u32(p.width)) {
-        if constexpr (PROLOGUE) out = word_of(load_vector<E>(from));
+        if constexpr (PROLOGUE) out = words_of(load_pixels(from), others, row % C);
         else out.bits = *reinterpret_cast<const u32*>(from);
       }
     } else {
+      [[maybe_unused]] const Others of = of_channel(others, row % C);
       Finished<A> x[E];
 #pragma unroll
-      for (int e = 0; e < E; ++e) x[e] = u32(w + e) < u32(p.width) ? prologue(hold(from[e])) : Finished<A>(0);
+      for (int e = 0; e < E; ++e) x[e] = u32(w + e) < u32(p.width) ? PREPARED(hold(from[e]), of) : Finished<A>(0);
       out = word_of(x);
     }
+#endif
   }
   return out;
 }
 
+#if PIXEL_WORDS
+DEVICE void store_word(u32* patch, i32 row, i32 word, const Words& x) {
+  store_vector(patch + row * PITCH + word * GROUP, x);
+}
+#else
 DEVICE void store_word(u32* patch, i32 row, i32 word, Word x) {
   patch[row * PITCH + word] = x.bits;
 #pragma unroll
@@ -153,6 +241,7 @@ DEVICE void store_word(u32* patch, i32 row, i32 word, Word x) {
     }
   }
 }
+#endif
 
 // The bits of word `word` of a row of WIDTH that are taps of the kernel (where a number may be infinite, zero is not
 // enough of a weight).
@@ -197,7 +286,7 @@ DEVICE void pool_own(Sum (&upper)[4], const Sum (&lower)[4]) {
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
-    conv_first(const In* in, const Quad* weights, EXTRAS Output* out, const Parameters p) {
+    conv_first(const In* in, const Quad* weights, OTHER_INPUTS EXTRAS Output* out, const Parameters p) {
   u8* const shared = dynamic_shared();
   Quad* b = reinterpret_cast<Quad*>(shared);
   u32* patch = reinterpret_cast<u32*>(shared + WEIGHTS * 16);
@@ -207,11 +296,16 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
   publish_shared();
 #endif
   wait_for_inputs();
+  Others others[CHANNELS];
+#pragma unroll
+  for (int c = 0; c < CHANNELS; ++c) { LOAD_OTHERS(others[c], c) }
 
   // Half a step is 4 words of K for the four lanes that share a pixel. A longer row of the kernel continues in further
   // halves of steps.
   constexpr int ROW_HALVES = WIDTH / E >= 4 ? WIDTH / E / 4 : 1, HALF_ROWS = WIDTH / E >= 4 ? 1 : 4 / (WIDTH / E);
-  const int my_row = HALF_ROWS == 1 ? 0 : t / (WIDTH / E), my_word = HALF_ROWS == 1 ? t : t % (WIDTH / E);
+  const int my_row = HALF_ROWS == 1 ? 0 : t / (WIDTH / E), my_word = PAIRS            ? 2 * t
+                                                                     : HALF_ROWS == 1 ? t
+                                                                                      : t % (WIDTH / E);
   const u32* mine[2];  // of pixel g and pixel g + 8 of the first row
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
@@ -231,29 +325,28 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
 #pragma unroll
       for (int i = 0; i < LOADS; ++i) {
         const int at = i * THREADS + thread;
-        Word word;
-        word.bits = 0;
-        if (fetched.inside >> i & 1) word = word_of(fetched.words[i]);
-        if (at < COUNT) store_word(patch, at / ROW_WORDS, at % ROW_WORDS, word);
+        Words word{};
+        if (fetched.inside >> i & 1) word = words_of(fetched.words[i], others, at / IN_ROW % C);
+        if (at < COUNT) store_word(patch, at / IN_ROW, at % IN_ROW, word);
       }
       if (!ALONE && tile + STEP < tiles_end(p)) fetch(fetched, in, p, tile + STEP);
     } else {
       const TilePlace place = place_of(tile, p);
-      const In* image = in + i64(place.n) * C * p.height * p.width;
+      const In* image = in + i64(place.n) * CHANNELS * p.height * p.width;
       const i32 from_h = place.h * STRIDE_H - p.pad_h, from_w = place.w * STRIDE_W - p.pad_w - LEFT;
       constexpr int AT_ONCE = LOADS < 12 ? LOADS : 12;
 #pragma unroll 1
       for (int first = 0; first < LOADS; first += AT_ONCE) {
-        Word words[AT_ONCE];
+        Words words[AT_ONCE];
 #pragma unroll
         for (int i = 0; i < AT_ONCE; ++i) {
           const int at = (first + i) * THREADS + thread;
-          if (at < COUNT) words[i] = load_word(image, p, at / ROW_WORDS, at % ROW_WORDS, from_h, from_w);
+          if (at < COUNT) words[i] = load_word(image, p, others, at / IN_ROW, at % IN_ROW, from_h, from_w);
         }
 #pragma unroll
         for (int i = 0; i < AT_ONCE; ++i) {
           const int at = (first + i) * THREADS + thread;
-          if (at < COUNT) store_word(patch, at / ROW_WORDS, at % ROW_WORDS, words[i]);
+          if (at < COUNT) store_word(patch, at / IN_ROW, at % IN_ROW, words[i]);
         }
       }
     }
@@ -270,6 +363,16 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
 #pragma unroll
     for (int step = 0; step < STEPS; ++step) {
       u32(&a)[FRAGMENTS_M][4] = fragments[WGMMA ? step % 2 : 0];
+#if PAIRS
+#pragma unroll
+      for (int m = 0; m < FRAGMENTS_M; ++m)
+#pragma unroll
+        for (int pixel = 0; pixel < 2; ++pixel) {
+          const auto x = load_vector<2>(mine[pixel] + (m * STRIDE_H + step) * PITCH);
+          a[m][pixel] = x.at[0];
+          a[m][2 + pixel] = x.at[1];
+        }
+#else
 #pragma unroll
       for (int k = 0; k < 2; ++k) {
         const int half = step * 2 + k, row = half / ROW_HALVES * HALF_ROWS, word = half % ROW_HALVES * 4;
@@ -286,6 +389,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
             a[m][k * 2 + pixel] = x;
           }
       }
+#endif
 #if WGMMA
       begin_products();
 #pragma unroll
