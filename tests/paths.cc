@@ -8,5 +8,6 @@ std::string program() { return TEMPER_PROGRAM; }
 std::string compiler() { return TEMPER_COMPILER; }
 std::string emulator_folder() { return TEMPER_EMULATOR; }
 std::string scripted_driver_folder() { return TEMPER_EMULATOR "/../scripted"; }
+std::string scripted_nvml_folder() { return TEMPER_EMULATOR "/../scripted_nvml"; }
 
 }  // namespace temper::paths

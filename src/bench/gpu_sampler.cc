@@ -14,11 +14,31 @@
 
 namespace temper {
 
+std::optional<double> drawn_watts(std::span<const PowerSample> samples) {
+  const PowerSample *before = nullptr, *first = nullptr, *last = nullptr;
+  std::vector<double> said;
+  for (const PowerSample& sample : samples) {
+    if (sample.watts) said.push_back(*sample.watts);
+    if (!sample.millijoules) continue;
+    if (before && *before->millijoules != *sample.millijoules) {
+      if (!first) first = &sample;
+      last = &sample;
+    }
+    before = &sample;
+  }
+  // A counter that begins anew says nothing.
+  if (first != last && *last->millijoules > *first->millijoules)
+    return 1e-3 * double(*last->millijoules - *first->millijoules) / (last->seconds - first->seconds);
+  if (said.empty()) return std::nullopt;
+  return median(said);
+}
+
 struct GpuSampler::Impl {
   cuda::GpuInfo gpu;
   std::unique_ptr<const cuda::Nvml> nvml;
   std::string problem;
   std::vector<cuda::GpuState> states;
+  std::vector<PowerSample> power;
   std::mutex mutex;
   std::condition_variable wake;
   bool ended = false;
@@ -29,6 +49,8 @@ struct GpuSampler::Impl {
     while (!ended) {
       try {
         states.push_back(nvml->state(gpu.pci_bus_id));
+        const std::chrono::duration<double> now = std::chrono::steady_clock::now().time_since_epoch();
+        power.push_back({now.count(), states.back().watts, states.back().millijoules});
       } catch (const Error& error) {
         problem = error.what();
         return;
@@ -69,10 +91,9 @@ std::optional<GpuRun> GpuSampler::finish(std::string& why) {
   GpuRun run;
   run.name = impl_->gpu.name;
   std::set<std::string> throttled;
-  std::vector<double> clocks, watts;
+  std::vector<double> clocks;
   for (const cuda::GpuState& state : impl_->states) {
     if (state.clock_mhz) clocks.push_back(*state.clock_mhz);
-    if (state.watts) watts.push_back(*state.watts);
     if (state.celsius) run.celsius_max = std::max(run.celsius_max.value_or(0), double(*state.celsius));
     if (state.memory_clock_mhz) run.memory_clock_mhz = *state.memory_clock_mhz;
     if (state.highest_clock_mhz) run.highest_clock_mhz = *state.highest_clock_mhz;
@@ -83,7 +104,7 @@ std::optional<GpuRun> GpuSampler::finish(std::string& why) {
     run.clock_mhz_min = *std::min_element(clocks.begin(), clocks.end());
     run.clock_mhz_median = median(clocks);
   }
-  if (!watts.empty()) run.watts_median = median(watts);
+  run.watts_median = drawn_watts(impl_->power);
   run.throttled.assign(throttled.begin(), throttled.end());
   return run;
 }

@@ -38,7 +38,8 @@ struct ImportedRun {
 };
 
 // The state of a GPU while a run was measured on it, as NVML says (every 20 ms). The fields stand in the run's object
-// and only in runs of a GPU. They are absent where NVML does not say them.
+// and only in runs of a GPU. They are absent where NVML does not say them. watts_median is a mean where the GPU counts
+// its energy (drawn_watts in gpu_sampler.h); the name is from before.
 struct GpuRun {
   std::string name;
   std::optional<double> clock_mhz_median, clock_mhz_min, highest_clock_mhz, memory_clock_mhz;

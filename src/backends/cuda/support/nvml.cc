@@ -15,6 +15,7 @@ struct Nvml::Api {
   int (*temperature)(void*, int, unsigned*) = nullptr;
   int (*power)(void*, unsigned*) = nullptr;
   int (*power_limit)(void*, unsigned*) = nullptr;
+  int (*energy)(void*, unsigned long long*) = nullptr;  // null: the driver is too old
   int (*reasons)(void*, unsigned long long*) = nullptr;
   const char* (*error_text)(int) = nullptr;
 };
@@ -32,6 +33,7 @@ Nvml::Nvml(const LibrarySearch& search) : api_(std::make_unique<Api>()) {
   library.bind(api_->temperature, "nvmlDeviceGetTemperature");
   library.bind(api_->power, "nvmlDeviceGetPowerUsage");
   library.bind(api_->power_limit, "nvmlDeviceGetEnforcedPowerLimit");
+  api_->energy = reinterpret_cast<decltype(api_->energy)>(library.find("nvmlDeviceGetTotalEnergyConsumption"));
   library.bind(api_->reasons, "nvmlDeviceGetCurrentClocksThrottleReasons");
   library.bind(api_->error_text, "nvmlErrorString");
   if (const int result = api_->init(); result != 0) {
@@ -67,6 +69,8 @@ GpuState Nvml::state(const std::string& pci_bus_id) const {
   state.celsius = number(api_->temperature, kDie);
   if (const auto milliwatts = number(api_->power)) state.watts = *milliwatts / 1000.0;
   if (const auto milliwatts = number(api_->power_limit)) state.limit_watts = *milliwatts / 1000.0;
+  unsigned long long millijoules = 0;
+  if (api_->energy && api_->energy(device, &millijoules) == 0) state.millijoules = millijoules;
   unsigned long long reasons = 0;
   if (api_->reasons(device, &reasons) == 0) {
     constexpr std::pair<unsigned long long, const char*> names[] = {

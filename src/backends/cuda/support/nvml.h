@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Clocks, power and temperature of a GPU as the driver's management library (NVML) reads them.
 #pragma once
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,8 +14,9 @@ namespace temper::cuda {
 // The state of a GPU at this moment. Members are empty if the GPU does not report them.
 struct GpuState {
   std::optional<int> clock_mhz, memory_clock_mhz, highest_clock_mhz, highest_memory_clock_mhz, celsius;
-  std::optional<double> watts, limit_watts;
-  std::vector<std::string> throttled;  // why the clocks are held down: "power limit", "temperature", ...
+  std::optional<double> watts, limit_watts;  // watts: a mean of about a second on most GPUs
+  std::optional<uint64_t> millijoules;       // since the driver was loaded; it moves by steps of 20 to 100 ms
+  std::vector<std::string> throttled;        // why the clocks are held down: "power limit", "temperature", ...
 };
 
 class Nvml {
