@@ -33,6 +33,9 @@ struct Backend {
   // Begins, beside the caller, to open what the kernels of a plan need; a hint. `manifest`: the plan file's, a text in
   // which tactics and configurations are named. Null: there is nothing to open.
   void (*preload)(std::string_view manifest, int ordinal, const DeviceSettings& settings) = nullptr;
+  // As long as what is returned lives, kernels of the device are compiled in up to `processes` processes beside this
+  // one. `command`: the program of BuildOptions::timing_helper. Null: kernels are not compiled.
+  std::shared_ptr<void> (*compile_in)(const Device& device, std::vector<std::string> command, int processes) = nullptr;
   // Some of its tactics take ops fused with their neighbours (graph/ops/fused.h).
   bool fuses = false;
   // Products of rows by weights are its fastest, so that other forms should become such (passes/turn_products.cc,

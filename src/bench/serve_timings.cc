@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "backends/cuda/support/serve_kernels.h"
 #include "base/parse.h"
 #include "bench/cases.h"
 #include "tune/helper.h"
@@ -71,6 +72,7 @@ Told told(const std::string& text) {
 
 int serve_timings(const std::vector<std::string>& arguments) {
   if (arguments.empty()) return int(ErrorKind::usage);
+  if (arguments[0] == cuda::kServeKernels) return cuda::serve_kernels({arguments.begin() + 1, arguments.end()});
   if (!write_line(TimingHelper::greeting())) return int(ErrorKind::machine);
   std::string received, line;
   std::optional<Device> device;

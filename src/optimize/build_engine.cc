@@ -200,10 +200,15 @@ struct ToCompile {
 // left for is not compiled.
 class CompileBeside {
  public:
-  CompileBeside(std::vector<ToCompile> candidates, const Device& device, const SearchLimit& limit)
+  // `program`: BuildOptions::timing_helper.
+  CompileBeside(std::vector<ToCompile> candidates, const Backend& backend, const Device& device,
+                const std::vector<std::string>& program, const SearchLimit& limit)
       : candidates_(std::move(candidates)), device_(device), limit_(limit) {
     const size_t cores = size_t(usable_cores(read_environment(0)));
     const size_t most = std::min(candidates_.size(), std::max<size_t>(1, cores - 1));  // one is the caller's
+    constexpr size_t kThreadsThatWait = 4;  // fewer hardly keep each other waiting
+    if (most >= kThreadsThatWait && backend.compile_in && !program.empty())
+      processes_ = backend.compile_in(device_, program, int(most));
     try {
       for (size_t t = 0; t < most; ++t) threads_.emplace_back([this] { work(); });
     } catch (
@@ -221,6 +226,7 @@ class CompileBeside {
   const Device& device_;
   const SearchLimit& limit_;
   std::atomic<size_t> next_{0}, shape_{0};
+  std::shared_ptr<void> processes_;  // while it lives, they do it
   std::vector<std::thread> threads_;
 
   void work() {
@@ -366,7 +372,7 @@ PlanFile plan_shapes(Graph graph, EngineInfo info, const BuildOptions& options, 
     if (std::any_of(timed.begin(), timed.end(),
                     [&](const auto& each) { return !decided_before(each.first, device, cache); }))
       helper.start();
-    compiling.emplace(to_compile(timed, backend, device, cache), device, limit);
+    compiling.emplace(to_compile(timed, backend, device, cache), backend, device, options.timing_helper, limit);
   }
   for (size_t k = 0; k < order.size(); ++k) {
     const size_t i = order[k];

@@ -51,8 +51,9 @@ struct BuildOptions {
   std::vector<int64_t> buckets;                // the batches that are tuned, within the range; empty: powers of two
   std::string timing_cache;                    // file; "": none
   std::shared_ptr<SharedTimingCache> timings;  // instead of a file: read and extended
-  // The program, with arguments, that times candidates of other libraries on a GPU (tune/helper.h); empty: they are
-  // timed in this process, which loses the GPU where one of them faults.
+  // The program, with arguments, that times candidates of other libraries on a GPU (tune/helper.h), and of which
+  // several processes compile kernels; empty: both happens in this process, which loses the GPU where a candidate
+  // faults.
   std::vector<std::string> timing_helper;
   int64_t workspace = -1;  // bytes; candidates above it are refused
   // Seconds for each shape. What is not measured by then is left out, and the plan says so. What a plan cannot do

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "backends/backend.h"
+#include "base/child_process.h"
 
 namespace temper {
 
@@ -37,13 +38,9 @@ class TimingHelper {
 
  private:
   std::vector<std::string> command_;
-  int process_ = -1, socket_ = -1;
+  ChildProcess process_;
   bool ready_ = false, given_up_ = false;
-  std::string received_;
 
-  // False where the process ended or nothing came in time.
-  bool send_line(const std::string& line);
-  bool receive_line(std::string& line, int seconds);
   // Ends the process; how it ended, in words, and whether by its own doing rather than by somebody who needed its
   // memory.
   std::string end(bool& by_itself);

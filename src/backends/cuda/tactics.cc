@@ -5,6 +5,7 @@
 #include "backends/cuda/copy/copy.h"
 #include "backends/cuda/preload.h"
 #include "backends/cuda/recipe_tactic.h"
+#include "backends/cuda/support/serve_kernels.h"
 
 namespace temper {
 
@@ -127,6 +128,10 @@ const Backend cuda_backend{"cuda",
                            },
                            cuda::make_queue,
                            cuda::preload,
+                           [](const Device& device, std::vector<std::string> command, int processes) {
+                             command.emplace_back(cuda::kServeKernels);
+                             return device.gpu->compiler().compile_in(std::move(command), processes);
+                           },
                            true,
                            true};
 

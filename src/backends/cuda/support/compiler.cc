@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <cstring>
 
+#include "backends/cuda/support/compile_processes.h"
 #include "backends/cuda/support/kernel_text.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/parse.h"
+#include "base/version.h"
 
 namespace temper::cuda {
 
@@ -93,7 +95,7 @@ std::vector<std::string> parse_losses(std::string_view log) {
 }
 
 Compiler::Compiler(const LibrarySearch& search, std::string cache_folder, int driver_version)
-    : api_(std::make_unique<Api>()), cache_folder_(std::move(cache_folder)) {
+    : api_(std::make_unique<Api>()), search_(search), cache_folder_(std::move(cache_folder)) {
   api_->library = Library::open({"libnvrtc.so.13", "libnvrtc.so.12"}, search, "compiling GPU kernels",
                                 "install NVIDIA's CUDA toolkit, or 'pip install nvidia-cuda-nvrtc' and name the "
                                 "site-packages folder with --cuda-path");
@@ -171,7 +173,20 @@ static bool read_cached(const std::string& path, Cubin& cubin) {
   return true;
 }
 
-Cubin Compiler::run(const KernelSource& source, const std::string& architecture, std::string& log) const {
+std::string Compiler::greeting() const {
+  return concat("temper ", temper::version(), ' ', revision(), " compiles with NVRTC ", version(), " of ", path());
+}
+
+std::shared_ptr<void> Compiler::compile_in(std::vector<std::string> command, int processes) const {
+  command.emplace_back(search_.system ? "system" : "folders");
+  command.insert(command.end(), search_.folders.begin(), search_.folders.end());
+  auto made = std::make_shared<CompileProcesses>(std::move(command), processes, greeting());
+  const std::lock_guard lock(mutex_);
+  processes_ = made;
+  return made;
+}
+
+Compiler::Compiled Compiler::compile_here(const KernelSource& source, const std::string& architecture) const {
   if (!knows(architecture))
     fail(ErrorKind::unsupported, "NVRTC ", version(), " ('", path(), "') does not compile for ", architecture,
          "; install a newer one (pip install -U nvidia-cuda-nvrtc)");
@@ -197,6 +212,8 @@ Cubin Compiler::run(const KernelSource& source, const std::string& architecture,
   if (major_ >= 13) options.push_back("--no-cache");
   for (const std::string& option : source.options) options.push_back(option.c_str());
   const int result = api_->compile(program.handle, int(options.size()), options.data());
+  Compiled made;
+  std::string& log = made.log;
   size_t size = 0;
   api_->check(api_->log_size(program.handle, &size), "asking for its log");
   log.resize(size);
@@ -204,13 +221,10 @@ Cubin Compiler::run(const KernelSource& source, const std::string& architecture,
   while (!log.empty() && log.back() == '\0') log.pop_back();
   if (result != 0)
     fail(ErrorKind::machine, "a GPU kernel does not compile for ", architecture, " with NVRTC ", version(), ":\n", log);
-  Cubin cubin;
   api_->check(api_->cubin_size(program.handle, &size), "asking for the result");
-  cubin.bytes.resize(size);
-  api_->check(api_->cubin(program.handle, reinterpret_cast<char*>(cubin.bytes.data())), "asking for the result");
-  cubin.kernels = parse_resources(log);
-  cubin.losses = parse_losses(log);
-  return cubin;
+  made.cubin.resize(size);
+  api_->check(api_->cubin(program.handle, reinterpret_cast<char*>(made.cubin.data())), "asking for the result");
+  return made;
 }
 
 static std::string key_of(const KernelSource& source, const std::string& architecture) {
@@ -267,8 +281,17 @@ Cubin Compiler::find_or_run(const KernelSource& source, const std::string& archi
     path = cache_path(source, architecture);
     if (read_cached(path, cubin)) return cubin;
   }
-  std::string log;
-  cubin = run(source, architecture, log);
+  const std::shared_ptr<CompileProcesses> processes = [&] {
+    const std::lock_guard lock(mutex_);
+    return processes_.lock();
+  }();
+  Compiled made;
+  if (!processes || !processes->compile(source.text, source.options, architecture, made.log, made.cubin))
+    made = compile_here(source, architecture);
+  const std::string& log = made.log;
+  cubin.bytes = std::move(made.cubin);
+  cubin.kernels = parse_resources(log);
+  cubin.losses = parse_losses(log);
   if (!path.empty() && keeps_) {
     std::string body = hex(log.size()) + log;
     body.append(reinterpret_cast<const char*>(cubin.bytes.data()), cubin.bytes.size());
