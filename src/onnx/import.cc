@@ -141,8 +141,10 @@ class Importer {
     if (sides_used_ == sides_.size()) sides_.push_back(true);
     return sides_[sides_used_++];
   }
-  // After an import that failed: the next combination of sides; nothing where all were tried.
+  // After an import that failed: the next combination of sides; nothing where all were tried, or where parts of the file
+  // have been let go of and can not be read a second time.
   std::optional<std::vector<bool>> next_sides() const {
+    if (done_) return std::nullopt;
     std::vector<bool> sides = sides_;
     while (!sides.empty() && !sides.back()) sides.pop_back();
     if (sides.empty()) return std::nullopt;
@@ -168,7 +170,9 @@ class Importer {
   }
 
   Tensor tensor_of(const onnx::TensorProto& tensor) {
-    auto it = model_.external.find(&tensor);
+    // By address: a message of a function's body may lie where one lay that the import has let go of.
+    const auto it =
+        tensor.data_location() == onnx::TensorProto::EXTERNAL ? model_.external.find(&tensor) : model_.external.end();
     return tensor_from_proto(tensor, it == model_.external.end() ? std::nullopt : std::optional(it->second));
   }
 
