@@ -141,8 +141,8 @@ class Importer {
     if (sides_used_ == sides_.size()) sides_.push_back(true);
     return sides_[sides_used_++];
   }
-  // After an import that failed: the next combination of sides; nothing where all were tried, or where parts of the file
-  // have been let go of and can not be read a second time.
+  // After an import that failed: the next combination of sides; nothing where all were tried, or where parts of the
+  // file have been let go of and can not be read a second time.
   std::optional<std::vector<bool>> next_sides() const {
     if (done_) return std::nullopt;
     std::vector<bool> sides = sides_;

@@ -37,6 +37,8 @@ const char* const kProblems[] = {
     "pointwise(bf16[2,16,5,5], f32[16,1,1]) program=\"(2) 2=cast.f32(0) 3=mul.f32(2,1) 4=cast.bf16(3)\"",
     "pointwise(f16[2,20,5,5], f16[20,5,5]) program=\"(2) 2=add.f16(0,1) 3=sigmoid.f16(2)\"",
     "pointwise(f32[3,5]) program=\"(1) 1=cast.i8(0) 2=cast.f32(1) 3=erf.f32(2) 4=tanh.f32(3)\"",
+    "pointwise(u8[2,3,8,24], f32[3,1,1]*, f32[3,1,1]*) program=\"(3) 3=cast.f32(0) 4=fma.f32(3,1,2) 5=round.f32(4) "
+    "6=cast.i8(5)\"",
     "pointwise(i64[300], i64[1]) program=\"(2) 2=mul.i64(0,1) 3=mod.i64(2,0) 4=pow.i64(3,1)\"",
     "reduce(f32[5,130]) axes=[1]",
     "reduce(bf16[70,130]) kind=mean axes=[0]",
@@ -169,6 +171,15 @@ const char* const kProblems[] = {
     "fused_conv(f16[8,3,64,64], f16[64,3,7,7]*, f32[64,1,1]*) prologue=\"(1)\" strides=[2,2] pads=[3,3,3,3] "
     "dilations=[1,1] epilogue=\"(2) 2=add.f32(0,1) 3=relu.f32(2) 4=cast.f16(3)\" pool_kernel=[3,3] pool_strides=[2,2] "
     "pool_pads=[1,1,1,1]",
+    "fused_conv(u8[8,3,64,64], i8[64,3,7,7]*, f32[64,1,1]*, f32[3,1,1]*, f32[3,1,1]*) prologue=\"(3) 3=cast.f32(0) "
+    "4=fma.f32(3,1,2) 5=constant.f32[0.7] 6=div.f32(4,5) 7=round.f32(6) 8=cast.i8(7)\" strides=[2,2] pads=[3,3,3,3] "
+    "dilations=[1,1] epilogue=\"(2) 2=cast.f32(0) 3=mul.f32(2,1) 4=relu.f32(3) 5=round.f32(4) 6=cast.i8(5)\" "
+    "pool_kernel=[3,3] pool_strides=[2,2] pool_pads=[1,1,1,1]",
+    "fused_conv(u8[8,3,64,64], i8[32,3,3,3]*, f32[32,1,1]*, f32[3,1,1]*, f32[3,1,1]*) prologue=\"(3) 3=cast.f32(0) "
+    "4=fma.f32(3,1,2) 5=round.f32(4) 6=cast.i8(5)\" strides=[2,2] pads=[1,1,1,1] dilations=[1,1] epilogue=\"(2) "
+    "2=cast.f32(0) 3=mul.f32(2,1) 4=round.f32(3) 5=cast.i8(4)\"",
+    "fused_conv(u8[8,3,64,62], i8[32,3,3,3]*) prologue=\"(1) 1=cast.f32(0) 2=cast.i8(1)\" strides=[2,2] "
+    "pads=[1,1,1,1] dilations=[1,1] epilogue=\"(1)\"",
     "conv_chain(i8[8,64,56,56], i8[64,64,3,3]*, f32[64,1,1]*, i8[256,64,1,1]*, f32[256,1,1]*, i8[8,256,56,56]) "
     "strides=[1,1] pads=[1,1,1,1] dilations=[1,1] epilogue=\"(2) 2=cast.f32(0) 3=add.f32(2,1) 4=relu.f32(3) "
     "5=round.f32(4) 6=cast.i8(5)\" first_inputs=3 then=\"(3) 3=cast.f32(0) 4=add.f32(3,1) 5=cast.f32(2) "

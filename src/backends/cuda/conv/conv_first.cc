@@ -376,13 +376,15 @@ Recipe::Work work(const Problem& problem, const Config& config, bool wgmma) {
       .alone = alone,
       .extras = epilogue.parameters,
   };
-  const bool as_floats = prologue && cut.pixels && cut.whole_words && wants_bytes_as_floats(*prologue, 0, x.type.dtype);
+  const bool in_words = cut.pixels && cut.whole_words && size_of(x.type.dtype) == 1;
+  const bool as_floats = prologue && in_words && wants_bytes_as_floats(*prologue, 0, x.type.dtype);
   if (as_floats) read[0] = DType::f32;
   job.source.text =
       concat("#include \"backends/cuda/support/memory.cuh\"\n", type_alias("In", memory_type(x.type.dtype)),
              type_alias("A", memory_type(operand)), macro("PROLOGUE", int(prologue != nullptr)),
-             macro("AS_FLOATS", int(as_floats)), finished_code(prologue ? *prologue : Program{}, read, "prologue"),
-             others.text(), macro("NUMBERS", numbers.text()), constants.text(cut), epilogue.text,
+             macro("IN_WORDS", int(in_words)), macro("AS_FLOATS", int(as_floats)),
+             finished_code(prologue ? *prologue : Program{}, read, "prologue"), others.text(),
+             macro("NUMBERS", numbers.text()), constants.text(cut), epilogue.text,
              "#include \"backends/cuda/conv/conv_first.cu\"\n");
 
   ParameterWriter writer;

@@ -22,14 +22,14 @@
 // With WGMMA, a warpgroup multiplies fragments in the registers of its four warps by weights that wgmma reads from
 // shared memory, and reads the next fragments meanwhile.
 //
-// Generated before this text (conv_first.cc): WGMMA, In (elements of the input), A (elements that are multiplied),
-// PROLOGUE (whether these differ), prologue() (from In to A), AS_FLOATS (whether it gets bytes as floats),
-// PREPARED (prologue() of an element and of the other inputs that it reads), Others (those of a channel), LOAD_OTHERS,
-// OTHER_INPUTS (parameters), MATRIX (as
-// in mma.cuh), C, KERNEL_H, KERNEL_W, STRIDE_H, STRIDE_W, LEFT, WIDTH, TILE_H, TILE_W, WARPS, TILE_N, V, STEPS, E,
-// SHIFT, COPIES, ROW_WORDS (words of a row that are filled), PITCH (words from row to row), PATCH_ROWS (rows that are
-// filled), COPY (words of a copy), PATCH_BYTES (of all copies), PIXEL_WORDS, CHANNELS, PAIRS, WHOLE_WORDS (rows of the
-// input are whole words), POOL, ALONE, and the text of the epilogue (image_epilogue.h).
+// Generated before this text (conv_first.cc): WGMMA, In (elements of the input), IN_WORDS (whether pixels are read as
+// words of four bytes), A (elements that are multiplied), PROLOGUE (whether these differ), prologue() (from In to A),
+// AS_FLOATS (whether it gets bytes as floats), PREPARED (prologue() of an element and of the other inputs that it
+// reads), Others (those of a channel), LOAD_OTHERS, OTHER_INPUTS (parameters), MATRIX (as in mma.cuh), C, KERNEL_H,
+// KERNEL_W, STRIDE_H, STRIDE_W, LEFT, WIDTH, TILE_H, TILE_W, WARPS, TILE_N, V, STEPS, E, SHIFT, COPIES, ROW_WORDS
+// (words of a row that are filled), PITCH (words from row to row), PATCH_ROWS (rows that are filled), COPY (words of a
+// copy), PATCH_BYTES (of all copies), PIXEL_WORDS, CHANNELS, PAIRS, WHOLE_WORDS (rows of the input are whole words),
+// POOL, ALONE, and the text of the epilogue (image_epilogue.h).
 #include "backends/cuda/support/memory.cuh"
 
 struct Parameters {
@@ -103,16 +103,18 @@ static_assert(C == 1 && E == 1 && COPIES == 1 && sizeof(A) == 1 && CHANNELS <= 4
 constexpr int GROUP = WHOLE_WORDS ? 4 : 1;
 using Words = Vec<u32, GROUP>;
 // The pixels that a thread reads at once, as they lie.
-#if AS_FLOATS
+#if IN_WORDS
+static_assert(GROUP == 4 && sizeof(In) == 1, "a byte alone would take a register");
 struct Pixels {
   Vec<u32, 1> at[CHANNELS];
 };
 DEVICE Pixels load_pixels(const In* from) {
   Pixels pixels;
 #pragma unroll
-  for (int i = 0; i < CHANNELS; ++i) pixels.at[i] = load_vector<1>(reinterpret_cast<const u32*>(from) + i);
+  for (int i = 0; i < CHANNELS; ++i) pixels.at[i].at[0] = reinterpret_cast<const u32*>(from)[i];
   return pixels;
 }
+DEVICE In element_of(const Pixels& pixels, int e) { return In(pixels.at[e / 4].at[0] >> (e % 4 * 8) & 0xff); }
 #else
 struct Pixels {
   Vec<In, GROUP> at[CHANNELS];
@@ -123,6 +125,7 @@ DEVICE Pixels load_pixels(const In* from) {
   for (int i = 0; i < CHANNELS; ++i) pixels.at[i] = load_vector<GROUP>(from + i * GROUP);
   return pixels;
 }
+DEVICE In element_of(const Pixels& pixels, int e) { return pixels.at[e / GROUP].at[e % GROUP]; }
 #endif
 DEVICE Words words_of(const Pixels& pixels, const Others (&others)[CHANNELS], int) {
   [[maybe_unused]] const u32 pattern = kept(kByteAsFloat);
@@ -137,9 +140,9 @@ DEVICE Words words_of(const Pixels& pixels, const Others (&others)[CHANNELS], in
 #if AS_FLOATS
       x[c] = PREPARED(byte_as_float<In>(pixels.at[e / 4], e % 4, pattern), others[c]);
 #elif PROLOGUE
-      x[c] = PREPARED(hold(pixels.at[e / GROUP].at[e % GROUP]), others[c]);
+      x[c] = PREPARED(hold(element_of(pixels, e)), others[c]);
 #else
-      words.at[k] |= u32(u8(pixels.at[e / GROUP].at[e % GROUP])) << (c * 8);
+      words.at[k] |= u32(u8(element_of(pixels, e))) << (c * 8);
 #endif
     }
     if constexpr (PROLOGUE) words.at[k] = word_of(x).bits;
