@@ -19,6 +19,7 @@
 #include "measure/environment.h"
 #include "onnx/import.h"
 #include "optimize/caches_in.h"
+#include "optimize/compile_beside.h"
 #include "optimize/fusion.h"
 #include "optimize/in_context.h"
 #include "optimize/layers_by_speed.h"
@@ -131,11 +132,25 @@ void warn_of_load(const Tuner& tuner, const std::vector<std::shared_ptr<const Pl
           : std::string("; build again on a quiet machine"));
 }
 
+ToCompile to_compile(const CandidateRef& candidate, size_t shape) {
+  Problem problem = *candidate.problem;
+  for (Port& port : problem.inputs) port.constant = nullptr;
+  return {std::move(problem), candidate.tactic, candidate.config, shape};
+}
+
 // The tuner's times, as the options of a build ask for them. Where nothing is measured, what faulted is known still.
 class TunerTimes final : public TimeSource {
  public:
-  TunerTimes(Tuner& tuner, const BuildOptions& options, SearchLimit& limit, const Device& device, bool on_gpu)
-      : tuner_(tuner), options_(options), limit_(limit), device_(device), on_gpu_(on_gpu) {}
+  // `compiling`: null where nothing is compiled beside it.
+  TunerTimes(Tuner& tuner, const BuildOptions& options, const std::shared_ptr<SearchAhead>& search,
+             CompileBeside* compiling, const Device& device, bool on_gpu)
+      : tuner_(tuner),
+        options_(options),
+        search_(search),
+        limit_(search->limit),
+        compiling_(compiling),
+        device_(device),
+        on_gpu_(on_gpu) {}
   CandidateTime time(const Problem& problem, const Tactic& tactic, const Config& config, int chains) override {
     options_.limits.time.check();
     if (!options_.measure) return {};
@@ -159,6 +174,13 @@ class TunerTimes final : public TimeSource {
     options_.limits.time.check();
     return limit_.is_over();
   }
+  void expect(const std::vector<CandidateRef>& candidates) override {
+    if (!compiling_ || !compiling_->has_processes()) return;
+    std::vector<ToCompile> next;
+    for (const CandidateRef& candidate : candidates)
+      if (candidate.tactic->compile) next.push_back(to_compile(candidate, search_->shape()));
+    compiling_->add_next(std::move(next), search_);
+  }
   void at_node(int64_t node, int64_t nodes) override {
     options_.limits.time.check();
     node_ = node, nodes_ = nodes;
@@ -169,7 +191,9 @@ class TunerTimes final : public TimeSource {
  private:
   Tuner& tuner_;
   const BuildOptions& options_;
+  const std::shared_ptr<SearchAhead> search_;
   SearchLimit& limit_;
+  CompileBeside* const compiling_;
   const Device& device_;
   const bool on_gpu_;
   int64_t node_ = 0, nodes_ = 0;
@@ -188,56 +212,6 @@ class TunerTimes final : public TimeSource {
   }
 };
 
-struct ToCompile {
-  Problem problem;  // without its constants
-  const Tactic* tactic;
-  Config config;
-  size_t shape;  // its number in the order in which shapes are planned
-};
-
-// Compiles beside the caller, in the order in which it will ask, until destroyed: what is timed first does not wait for
-// what is timed last. What fails to compile fails again, and is reported, where it is built. What a shape has no time
-// left for is not compiled.
-class CompileBeside {
- public:
-  // `program`: BuildOptions::timing_helper.
-  CompileBeside(std::vector<ToCompile> candidates, const Backend& backend, const Device& device,
-                const std::vector<std::string>& program, const SearchLimit& limit)
-      : candidates_(std::move(candidates)), device_(device), limit_(limit) {
-    const size_t cores = size_t(usable_cores(read_environment(0)));
-    const size_t most = std::min(candidates_.size(), std::max<size_t>(1, cores - 1));  // one is the caller's
-    constexpr size_t kThreadsThatWait = 4;  // fewer hardly keep each other waiting
-    if (most >= kThreadsThatWait && backend.compile_in && !program.empty())
-      processes_ = backend.compile_in(device_, program, int(most));
-    try {
-      for (size_t t = 0; t < most; ++t) threads_.emplace_back([this] { work(); });
-    } catch (
-        const std::system_error&) {  // no room for more threads: those that are there do it, or who needs the kernels
-    }
-  }
-  void begin_shape(size_t shape) { shape_ = shape; }
-  ~CompileBeside() {
-    next_ = candidates_.size();
-    for (std::thread& thread : threads_) thread.join();
-  }
-
- private:
-  const std::vector<ToCompile> candidates_;
-  const Device& device_;
-  const SearchLimit& limit_;
-  std::atomic<size_t> next_{0}, shape_{0};
-  std::shared_ptr<void> processes_;  // while it lives, they do it
-  std::vector<std::thread> threads_;
-
-  void work() {
-    for (size_t i; (i = next_++) < candidates_.size();) try {
-        const size_t shape = shape_;
-        if (candidates_[i].shape < shape || (candidates_[i].shape == shape && limit_.is_over())) continue;
-        candidates_[i].tactic->compile(candidates_[i].problem, candidates_[i].config, device_);
-      } catch (const Error& error) { log(LogLevel::debug, error.what()); }
-  }
-};
-
 // What will be timed of all shapes: kernels of one shape serve others. A graph whose choice is known needs nothing but
 // what was chosen.
 std::vector<ToCompile> to_compile(const std::vector<std::pair<Graph, size_t>>& graphs, const Backend& backend,
@@ -251,11 +225,8 @@ std::vector<ToCompile> to_compile(const std::vector<std::pair<Graph, size_t>>& g
     visit_compilable(concrete, backend, device, [&](const std::vector<CandidateRef>& candidates) {
       for (const CandidateRef& c : candidates)
         if (std::string key = timing_key(timing_group(device.fingerprint, *c.problem, 1), *c.tactic, c.config);
-            !cache.find(key) && seen.insert(std::move(key)).second) {
-          Problem problem = *c.problem;
-          for (Port& port : problem.inputs) port.constant = nullptr;
-          all.push_back({std::move(problem), c.tactic, c.config, shape});
-        }
+            !cache.find(key) && seen.insert(std::move(key)).second)
+          all.push_back(to_compile(c, shape));
     });
   }
   return all;
@@ -284,18 +255,37 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// What the searches of one build share: what was measured, which no other of them measures again, and the time limit.
+// What the searches of one build share: what was measured, which no other of them measures again, what works beside
+// them, and the time limit.
 struct Searches {
   TimingCache cache;
   TimeSpent& spent;
   double first_shape_s = 0;  // that all of them together have taken for the first shape
+  std::optional<TimingHelper> helper;
+  std::optional<CompileBeside> compiling;
 };
 
-// Everything but the engine: the plans for all shapes that are tuned ahead, and what is known about them.
-PlanFile plan_shapes(Graph graph, EngineInfo info, const BuildOptions& options, Searches& searches) {
+// A search that has measured nothing yet.
+struct Prepared {
+  PlanFile file;  // without plans
+  std::vector<std::vector<Dims>> shapes;
+  std::vector<Graph> concretes;  // one for each shape, or up to the first that runs in partitions
+  std::vector<size_t> order;     // in which they are planned
+  std::vector<Chains> chains;    // by shape
+  std::shared_ptr<SearchAhead> search;
+  double seconds;  // that this took
+};
+
+bool is_in_context(const BuildOptions& options) { return options.measure && find_backend(options.device).queue; }
+
+PassOptions passes_of_shape(const BuildOptions& options, const std::vector<Dims>& shape, size_t number) {
+  return options.passes.dumped_into(concat(number + 1, '-', shape.empty() ? Dims() : shape[0]));
+}
+
+// The graphs of all shapes that are tuned ahead. From here on what they ask for is compiled.
+Prepared prepare_shapes(Graph graph, EngineInfo info, const BuildOptions& options, Searches& searches) {
   TimingCache& cache = searches.cache;
   const auto start = std::chrono::steady_clock::now();
-  auto seconds = [&] { return seconds_since(start); };
   auto done = [&](std::string_view what) { log(LogLevel::debug, what); };
   const Backend& backend = find_backend(options.device);
   std::optional<TimeSpent::In> part;
@@ -320,13 +310,82 @@ PlanFile plan_shapes(Graph graph, EngineInfo info, const BuildOptions& options, 
   const Graph in_blocks = graph;
   if (!shapes.empty())
     run_passes(graph, options.passes, blocks_pipeline(taken_at_largest(graph, info, backend, device)));
-  PlanFile file = unplanned(std::move(info), graph, threads, device);
-  TimingHelper helper(options.timing_helper, options.device, options.device_settings);
-  Tuner tuner(device, cache, options.instruments, &helper);
+  Prepared made{unplanned(std::move(info), graph, threads, device),
+                shapes,
+                {},
+                {},
+                {},
+                std::make_shared<SearchAhead>(options.time_limit, *options.instruments.clock),
+                0};
+  for (const auto& dims : shapes) {
+    Graph& concrete = made.concretes.emplace_back(specialize(in_blocks, bind_shapes(in_blocks, dims)));
+    const PassOptions own_passes = passes_of_shape(options, dims, made.concretes.size() - 1);
+    run_passes(concrete, own_passes, blocks_pipeline(taken_by(backend, device, {})));
+    if (!is_one_partition(concrete)) break;
+    if (backend.fuses) run_passes(concrete, own_passes, rows_pipeline(taken_by(backend, device, {})));
+    check_memory(concrete, constants, options.limits.memory);
+  }
+  const std::vector<Graph>& concretes = made.concretes;
+  const bool in_context = is_in_context(options);
+  // A GPU is busy longest with the largest shapes; the kernels of the others are compiled meanwhile.
+  std::vector<size_t>& order = made.order;
+  order.resize(concretes.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  if (in_context && is_one_partition(concretes.back()))
+    std::stable_sort(order.begin(), order.end(),
+                     [&](size_t a, size_t b) { return elements_of(shapes[a]) > elements_of(shapes[b]); });
+  made.chains.resize(concretes.size());
+  if (in_context && backend.fuses)
+    for (size_t i = 0; i < concretes.size(); ++i)
+      if (is_one_partition(concretes[i]))
+        made.chains[i] = find_chains(concretes[i], passes_of_shape(options, shapes[i], i), backend, device, cache);
+  part.emplace(&searches.spent, "whole plans");
+  if (in_context) {
+    std::vector<std::pair<Graph, size_t>> timed;  // in this order
+    for (size_t k = 0; k < order.size(); ++k) {
+      const Chains& own = made.chains[order[k]];
+      if (!own.decided || own.list.empty()) timed.emplace_back(concretes[order[k]], k);
+      if (!own.list.empty()) timed.emplace_back(own.graph, k);
+    }
+    // Its process opens the GPU and its libraries beside this one.
+    if (!searches.helper) searches.helper.emplace(options.timing_helper, options.device, options.device_settings);
+    if (std::any_of(timed.begin(), timed.end(),
+                    [&](const auto& each) { return !decided_before(each.first, device, cache); }))
+      searches.helper->start();
+    if (!searches.compiling)
+      searches.compiling.emplace(backend, device, options.timing_helper, size_t(usable_cores(read_environment(0))));
+    searches.compiling->add(to_compile(timed, backend, device, cache), made.search);
+  }
+  made.seconds = seconds_since(start);
+  return made;
+}
+
+// Everything but the engine: the plans for all shapes that are tuned ahead, and what is known about them.
+PlanFile plan_prepared(Prepared prepared, const BuildOptions& options, Searches& searches) {
+  TimingCache& cache = searches.cache;
+  const auto start = std::chrono::steady_clock::now();
+  auto seconds = [&] { return prepared.seconds + seconds_since(start); };
+  auto done = [&](std::string_view what) { log(LogLevel::debug, what); };
+  PlanFile& file = prepared.file;
+  const std::vector<std::vector<Dims>>& shapes = prepared.shapes;
+  const std::vector<Graph>& concretes = prepared.concretes;
+  const std::vector<size_t>& order = prepared.order;
+  const Backend& backend = find_backend(options.device);
+  const Device device = *file.device;
+  const int threads = file.threads;
+  const bool in_context = is_in_context(options);
+  const std::shared_ptr<SearchAhead>& search = prepared.search;
+  struct Ended {
+    SearchAhead& search;
+    ~Ended() { search.end(); }
+  } const ended{*search};
+  SearchLimit& limit = search->limit;
+  TimeSpent::In in(&searches.spent, "whole plans");  // but for what the tuner counts
+  Tuner tuner(device, cache, options.instruments, searches.helper ? &*searches.helper : nullptr);
   tuner.time_spent = &searches.spent;
   for (const std::string& problem : options.doubted) tuner.doubt(problem);
-  SearchLimit limit(options.time_limit, *options.instruments.clock);
-  TunerTimes times(tuner, options, limit, device, backend.queue);
+  CompileBeside* const compiling = in_context && searches.compiling ? &*searches.compiling : nullptr;
+  TunerTimes times(tuner, options, search, compiling, device, backend.queue);
   std::string shape_prefix;
   if (options.progress)
     tuner.progress = [&](int timed, const std::string&) {
@@ -336,49 +395,10 @@ PlanFile plan_shapes(Graph graph, EngineInfo info, const BuildOptions& options, 
     };
   PackCache packs;
   std::set<std::string> warned;
-  std::vector<Graph> concretes;  // one for each shape, or up to the first that runs in partitions
-  const auto passes_of = [&](size_t i) {
-    return options.passes.dumped_into(concat(i + 1, '-', shapes[i].empty() ? Dims() : shapes[i][0]));
-  };
-  for (const auto& dims : shapes) {
-    concretes.push_back(specialize(in_blocks, bind_shapes(in_blocks, dims)));
-    const PassOptions own_passes = passes_of(concretes.size() - 1);
-    run_passes(concretes.back(), own_passes, blocks_pipeline(taken_by(backend, device, {})));
-    if (!is_one_partition(concretes.back())) break;
-    if (backend.fuses) run_passes(concretes.back(), own_passes, rows_pipeline(taken_by(backend, device, {})));
-    check_memory(concretes.back(), constants, options.limits.memory);
-  }
-  const bool in_context = options.measure && backend.queue;
-  // A GPU is busy longest with the largest shapes; the kernels of the others are compiled meanwhile.
-  std::vector<size_t> order(concretes.size());
-  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-  if (in_context && is_one_partition(concretes.back()))
-    std::stable_sort(order.begin(), order.end(),
-                     [&](size_t a, size_t b) { return elements_of(shapes[a]) > elements_of(shapes[b]); });
-  std::vector<Chains> chains(concretes.size());
-  if (in_context && backend.fuses)
-    for (size_t i = 0; i < concretes.size(); ++i)
-      if (is_one_partition(concretes[i])) chains[i] = find_chains(concretes[i], passes_of(i), backend, device, cache);
-  part.emplace(&searches.spent, "whole plans");  // but for what the tuner counts
-  std::optional<CompileBeside> compiling;
-  if (in_context) {
-    std::vector<std::pair<Graph, size_t>> timed;  // in this order
-    for (size_t k = 0; k < order.size(); ++k) {
-      const Chains& own = chains[order[k]];
-      if (!own.decided || own.list.empty()) timed.emplace_back(concretes[order[k]], k);
-      if (!own.list.empty()) timed.emplace_back(own.graph, k);
-    }
-    // Its process opens the GPU and its libraries beside this one.
-    if (std::any_of(timed.begin(), timed.end(),
-                    [&](const auto& each) { return !decided_before(each.first, device, cache); }))
-      helper.start();
-    compiling.emplace(to_compile(timed, backend, device, cache), backend, device, options.timing_helper, limit);
-  }
   for (size_t k = 0; k < order.size(); ++k) {
     const size_t i = order[k];
     options.limits.time.check();
-    limit.start();
-    if (compiling) compiling->begin_shape(k);
+    search->begin_shape(k);
     shape_prefix = shapes.size() > 1 ? concat("shape ", shapes[i][0], ": ") : "";
     const Graph& concrete = concretes[i];
     if (!is_one_partition(concrete)) {
@@ -396,8 +416,8 @@ PlanFile plan_shapes(Graph graph, EngineInfo info, const BuildOptions& options, 
     const Progress progress =
         shapes.size() > 1 ? within(options.progress, concat("shape ", shapes[i][0])) : options.progress;
     const auto choose = [&] {
-      return in_context
-                 ? plan_with_chains(concrete, chains[i], passes_of(i), backend, device, plan_options, cache, progress)
+      return in_context ? plan_with_chains(concrete, prepared.chains[i], passes_of_shape(options, shapes[i], i),
+                                           backend, device, plan_options, cache, progress)
              : options.measure && options.segments ? search_segments(concrete, backend, device, plan_options, progress)
                                                    : build_plan(concrete, backend, device, plan_options);
     };
@@ -425,11 +445,15 @@ PlanFile plan_shapes(Graph graph, EngineInfo info, const BuildOptions& options, 
   tuner.finish();
   if (options.measure && !backend.queue) warn_of_load(tuner, file.plans);
   file.timings = cache.times();
-  part.emplace(&searches.spent, "saving times");
+  const TimeSpent::In saving(&searches.spent, "saving times");
   if (options.timings) options.timings->add_all(cache);
   else cache.save();
   file.info.build_s = seconds();
-  return file;
+  return std::move(file);
+}
+
+PlanFile plan_shapes(Graph graph, EngineInfo info, const BuildOptions& options, Searches& searches) {
+  return plan_prepared(prepare_shapes(std::move(graph), std::move(info), options, searches), options, searches);
 }
 
 using Planner = PlanFile (*)(Graph, EngineInfo, const BuildOptions&, Searches&);
@@ -453,6 +477,16 @@ class Trials {
     options_.passes.dump_folder.clear();
     options_.time_limit *= share;
   }
+  // The plan that keeps these layers is asked for soon. Beside cores that have nothing else to do its kernels are
+  // compiled while others are timed; elsewhere that would have them wait.
+  void prepare(const KeptNodes& keep) {
+    if (!prepared_.empty() && !(searches_.compiling && searches_.compiling->has_processes())) return;
+    BuildOptions options = options_;
+    options.placement.keep_nodes.insert(keep.begin(), keep.end());
+    options.progress = nullptr;
+    const KeptNodes key = options.placement.keep_nodes;
+    prepared_.emplace(key, prepare_shapes(graph_, info_, options, searches_));
+  }
   // Null where the model runs in partitions, which are planned when they are first seen.
   std::shared_ptr<const Plan> plan(const std::string& what, const std::function<void(BuildOptions&)>& change) {
     BuildOptions options = options_;
@@ -461,7 +495,9 @@ class Trials {
     // Of a plan that lost and is looked at by nobody, the graph and its constants need not stay: a file of `files_`
     // and its key know each plan.
     std::erase_if(files_, [](const auto& file) { return file.first.use_count() <= 2; });
-    PlanFile file = planner_(graph_, info_, options, searches_);
+    auto prepared = prepared_.extract(options.placement.keep_nodes);
+    PlanFile file = prepared ? plan_prepared(std::move(prepared.mapped()), options, searches_)
+                             : planner_(graph_, info_, options, searches_);
     device_ = file.device;
     if (file.plans.empty()) return nullptr;
     std::shared_ptr<const Plan> plan = file.plans[0];
@@ -502,6 +538,7 @@ class Trials {
   const double share_, before_s_;
   std::optional<Device> device_;
   std::map<std::shared_ptr<const Plan>, PlanFile> files_;
+  std::map<KeptNodes, Prepared> prepared_;  // by the layers that they keep
 };
 
 // In the precision of the options; of int8 with 16 bits, with each layer in the one that is faster.
@@ -525,7 +562,8 @@ PlanFile plan_precision(Graph graph, EngineInfo info, const BuildOptions& asked,
           return trials.plan(what,
                              [&](BuildOptions& one) { one.placement.keep_nodes.insert(keep.begin(), keep.end()); });
         },
-        [&](const Plan& plan, const Plan& other) { return trials.is_faster(plan, other); });
+        [&](const Plan& plan, const Plan& other) { return trials.is_faster(plan, other); },
+        [&](const KeptNodes& keep) { trials.prepare(keep); });
     if (auto file = trials.as_asked(mix.plan, mix.text)) {
       file->info.build_s = seconds_since(start);
       return std::move(*file);
@@ -592,7 +630,7 @@ PlanFile plan_model(Graph graph, EngineInfo info, const BuildOptions& asked, Tim
   BuildOptions options = begun(asked);
   if (!options.input_pictures.empty()) graph = take_pictures(graph, info, options);
   if (options.cache) graph = take_caches(graph, info, options);
-  Searches searches{options.timings ? options.timings->now() : TimingCache(options.timing_cache), spent};
+  Searches searches{options.timings ? options.timings->now() : TimingCache(options.timing_cache), spent, 0, {}, {}};
   PlanFile file = (options.precision == kBestPrecision ? plan_best : plan_precision)(std::move(graph), std::move(info),
                                                                                      options, searches);
   log(LogLevel::debug, "where the time of this build went: ", spent.text());

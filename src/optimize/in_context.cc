@@ -73,11 +73,13 @@ class InContext {
     std::optional<Plan> base = plan_by(listening);
     shortlist(*base);
     if (all_known()) base.reset();
-    else
+    else {
+      expect_ranks(*base);
       for (int rank = 0; rank < kRanks && (rank == 0 || !is_over()); ++rank) {
         tell(progress, {"timing whole plans", double(rank + 1), double(kRanks), "at most"});
         if (!measure_rank(rank) || (host_clock().now_ms() - start_ms_) / 1e3 > host_.seconds) break;
       }
+    }
     Given in_plans(*this, [&](const std::string& group, const Known& known) {
       const auto ms = context_ms(group, known);
       return ms ? *ms : kNever;
@@ -254,12 +256,32 @@ class InContext {
     return true;
   }
 
-  // False where no problem has so many candidates of which some are not known.
-  bool measure_rank(int rank) {
-    bool any = false;
+  // Whether some problem has so many candidates of which some are not known.
+  bool has_rank(int rank) const {
     for (const auto& [group, list] : shortlist_)
-      for (size_t i = size_t(rank); i < list.size(); ++i) any |= !context_ms(group, list[i]);
-    if (!any) return false;
+      for (size_t i = size_t(rank); i < list.size(); ++i)
+        if (!context_ms(group, list[i])) return true;
+    return false;
+  }
+
+  // What was timed alone lies in tensors of its own: what is part of a larger one in the plan has kernels of its own,
+  // which each rank would wait for.
+  void expect_ranks(const Plan& base) const {
+    std::vector<CandidateRef> next;
+    for (int rank = 0; rank < kRanks && has_rank(rank); ++rank)
+      for (const Segment& segment : base.segments)
+        for (const PlanStep& step : segment.steps) {
+          if (step.is_reorder()) continue;
+          const auto& list = shortlist_.at(group_of(step.problem));
+          if (size_t(rank) < list.size() && list[size_t(rank)].tactic->takes(step.problem, list[size_t(rank)].config))
+            next.push_back({&step.problem, list[size_t(rank)].tactic, list[size_t(rank)].config});
+        }
+    options_.times->expect(next);
+  }
+
+  // False where there is no such rank.
+  bool measure_rank(int rank) {
+    if (!has_rank(rank)) return false;
     Given of_rank(*this, [&](const std::string& group, const Known& known) {
       const auto it = shortlist_.find(group);
       if (it == shortlist_.end() || it->second.empty()) return 1.0;

@@ -79,12 +79,18 @@ std::string time_text(const Plan& plan) {
 
 }  // namespace
 
-LayerMix layers_by_speed(const Layers& layers, DType half, const MixPlanner& build, const MixComparison& is_faster) {
+LayerMix layers_by_speed(const Layers& layers, DType half, const MixPlanner& build, const MixComparison& is_faster,
+                         const MixExpectation& expect) {
   if (layers.empty()) return {};
   const std::string bits = half == DType::f16 ? "fp16" : "bf16";
+  const KeptNodes none;
   KeptNodes all;
   for (const auto& [name, values] : layers) all[name] = half;
-  const auto integers = build("all in int8", {}), floats = build(concat("all in ", bits), all);
+  if (expect) {
+    expect(none);
+    expect(all);
+  }
+  const auto integers = build("all in int8", none), floats = build(concat("all in ", bits), all);
   if (!integers || !floats) return {};
   Groups groups(layers);
   for (const auto* plan : {&integers, &floats}) groups.join(**plan, layers);

@@ -15,6 +15,8 @@ namespace temper {
 using MixPlanner = std::function<std::shared_ptr<const Plan>(const std::string& what, const KeptNodes& keep)>;
 // Of two such plans, by both in turns.
 using MixComparison = std::function<bool(const Plan& plan, const Plan& other)>;
+// Told of each plan that is built whatever comes of the others, before the first of them.
+using MixExpectation = std::function<void(const KeptNodes& keep)>;
 
 struct LayerMix {
   KeptNodes keep;                    // in 16 bits
@@ -29,6 +31,7 @@ struct LayerMix {
 // turns, is the answer: so it is never slower than the better of the first two, whatever the sum of steps says. With no
 // layers nothing is built.
 LayerMix layers_by_speed(const std::map<std::string, std::vector<std::string>>& layers, DType half,
-                         const MixPlanner& build, const MixComparison& is_faster);
+                         const MixPlanner& build, const MixComparison& is_faster,
+                         const MixExpectation& expect = nullptr);
 
 }  // namespace temper

@@ -58,6 +58,8 @@ class TimeSource {
   virtual bool is_over() { return false; }
   // What is asked next is for this node, of so many.
   virtual void at_node(int64_t /*node*/, int64_t /*nodes*/) {}
+  // Will soon be built, in this order: who compiles beside the caller may begin.
+  virtual void expect(const std::vector<CandidateRef>&) {}
   // What needs no choice.
   virtual DecidedCandidate decided(const Problem&) { return {}; }
   // Measures once more, in turns, what came out near the top, and gives the better of both times of each; nothing:

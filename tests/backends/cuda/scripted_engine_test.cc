@@ -123,6 +123,46 @@ TEST_F(CudaScripted, MeasuresCandidatesOnItsClock) {
   EXPECT_GT(engine->plans().at(0)->steps_ms(), 0);
 }
 
+// Times by the names of candidates, and what was said to come.
+struct ExpectingTimes final : TimeSource {
+  const Device& device;
+  std::set<std::string> expected;
+  bool parts = false;
+  explicit ExpectingTimes(const Device& d) : device(d) {}
+  CandidateTime time(const Problem&, const Tactic& tactic, const Config& config, int) override {
+    return CandidateTime::of(1 + double(std::hash<std::string>()(timing_key("", tactic, config)) % 5) / 10);
+  }
+  void expect(const std::vector<CandidateRef>& candidates) override {
+    for (const CandidateRef& c : candidates) {
+      expected.insert(timing_key(timing_group(device.fingerprint, *c.problem, 1), *c.tactic, c.config));
+      parts |= c.problem->has_parts();
+    }
+  }
+};
+
+// Two convolutions write into one concat: their kernels are not those that were timed alone.
+TEST_F(CudaScripted, WhatIsTimedInPlansIsSaidToComeAsItStandsInThem) {
+  const Graph graph = parse_graph(
+      "graph \"parts\"\ninput %x: f32[2,8,8,8]\nconst %w: f32[8,8,3,3] = #0\n"
+      "%a: f32[2,8,8,8] = conv(%x, %w) strides=[1,1] dilations=[1,1] pads=[1,1,1,1]\n"
+      "%b: f32[2,8,8,8] = conv(%a, %w) strides=[1,1] dilations=[1,1] pads=[1,1,1,1]\n"
+      "%c: f32[2,16,8,8] = concat(%a, %b) axis=1\noutput \"y\" = %c\n",
+      std::vector<Tensor>{noise({8, 8, 3, 3}, 1)});
+  const Device device = open_device("cuda:0");
+  ExpectingTimes times(device);
+  PlanOptions options;
+  options.times = &times;
+  TimingCache cache("");
+  plan_in_context(graph, find_backend("cuda"), device, options, cache, nullptr);
+  EXPECT_TRUE(times.parts);
+  EXPECT_GT(times.expected.size(), 4u);
+  for (const std::string& key : times.expected) EXPECT_TRUE(cache.in_plans.find(key)) << key;
+  const size_t before = times.expected.size();
+  times.expected.clear();
+  plan_in_context(graph, find_backend("cuda"), device, options, cache, nullptr);
+  EXPECT_TRUE(times.expected.empty()) << "all of " << before << " are known";
+}
+
 // Of each of three shapes the same is left out, and none of its candidates is compiled ahead.
 TEST_F(CudaScripted, WithoutAnyTimeNoCandidateIsMeasured) {
   time_limit = 0;
