@@ -132,10 +132,10 @@ void warn_of_load(const Tuner& tuner, const std::vector<std::shared_ptr<const Pl
           : std::string("; build again on a quiet machine"));
 }
 
-ToCompile to_compile(const CandidateRef& candidate, size_t shape) {
-  Problem problem = *candidate.problem;
-  for (Port& port : problem.inputs) port.constant = nullptr;
-  return {std::move(problem), candidate.tactic, candidate.config, shape};
+void add_to(std::list<ToCompile>& list, const CandidateRef& candidate, size_t shape,
+            const std::shared_ptr<SearchAhead>& search) {
+  list.push_back({*candidate.problem, candidate.tactic, candidate.config, shape, search});
+  for (Port& port : list.back().problem.inputs) port.constant = nullptr;
 }
 
 // The tuner's times, as the options of a build ask for them. Where nothing is measured, what faulted is known still.
@@ -176,10 +176,10 @@ class TunerTimes final : public TimeSource {
   }
   void expect(const std::vector<CandidateRef>& candidates) override {
     if (!compiling_ || !compiling_->has_processes()) return;
-    std::vector<ToCompile> next;
+    std::list<ToCompile> next;
     for (const CandidateRef& candidate : candidates)
-      if (candidate.tactic->compile) next.push_back(to_compile(candidate, search_->shape()));
-    compiling_->add_next(std::move(next), search_);
+      if (candidate.tactic->compile) add_to(next, candidate, search_->shape(), search_);
+    compiling_->add_next(std::move(next));
   }
   void at_node(int64_t node, int64_t nodes) override {
     options_.limits.time.check();
@@ -214,9 +214,10 @@ class TunerTimes final : public TimeSource {
 
 // What will be timed of all shapes: kernels of one shape serve others. A graph whose choice is known needs nothing but
 // what was chosen.
-std::vector<ToCompile> to_compile(const std::vector<std::pair<Graph, size_t>>& graphs, const Backend& backend,
-                                  const Device& device, const TimingCache& cache) {
-  std::vector<ToCompile> all;
+std::list<ToCompile> to_compile(const std::vector<std::pair<Graph, size_t>>& graphs, const Backend& backend,
+                                const Device& device, const TimingCache& cache,
+                                const std::shared_ptr<SearchAhead>& search) {
+  std::list<ToCompile> all;
   std::set<std::string> seen;
   for (const auto& pair : graphs) {
     const Graph& concrete = pair.first;
@@ -226,7 +227,7 @@ std::vector<ToCompile> to_compile(const std::vector<std::pair<Graph, size_t>>& g
       for (const CandidateRef& c : candidates)
         if (std::string key = timing_key(timing_group(device.fingerprint, *c.problem, 1), *c.tactic, c.config);
             !cache.find(key) && seen.insert(std::move(key)).second)
-          all.push_back(to_compile(c, shape));
+          add_to(all, c, shape, search);
     });
   }
   return all;
@@ -273,7 +274,8 @@ struct Prepared {
   std::vector<size_t> order;     // in which they are planned
   std::vector<Chains> chains;    // by shape
   std::shared_ptr<SearchAhead> search;
-  double seconds;  // that this took
+  double seconds = 0;  // that this took
+  KeptNodes keep;
 };
 
 bool is_in_context(const BuildOptions& options) { return options.measure && find_backend(options.device).queue; }
@@ -283,7 +285,8 @@ PassOptions passes_of_shape(const BuildOptions& options, const std::vector<Dims>
 }
 
 // The graphs of all shapes that are tuned ahead. From here on what they ask for is compiled.
-Prepared prepare_shapes(Graph graph, EngineInfo info, const BuildOptions& options, Searches& searches) {
+std::unique_ptr<Prepared> prepare_shapes(Graph graph, EngineInfo info, const BuildOptions& options,
+                                         Searches& searches) {
   TimingCache& cache = searches.cache;
   const auto start = std::chrono::steady_clock::now();
   auto done = [&](std::string_view what) { log(LogLevel::debug, what); };
@@ -310,13 +313,16 @@ Prepared prepare_shapes(Graph graph, EngineInfo info, const BuildOptions& option
   const Graph in_blocks = graph;
   if (!shapes.empty())
     run_passes(graph, options.passes, blocks_pipeline(taken_at_largest(graph, info, backend, device)));
-  Prepared made{unplanned(std::move(info), graph, threads, device),
-                shapes,
-                {},
-                {},
-                {},
-                std::make_shared<SearchAhead>(options.time_limit, *options.instruments.clock),
-                0};
+  std::unique_ptr<Prepared> prepared(
+      new Prepared{unplanned(std::move(info), graph, threads, device),
+                   shapes,
+                   {},
+                   {},
+                   {},
+                   std::make_shared<SearchAhead>(options.time_limit, *options.instruments.clock),
+                   0,
+                   options.placement.keep_nodes});
+  Prepared& made = *prepared;
   for (const auto& dims : shapes) {
     Graph& concrete = made.concretes.emplace_back(specialize(in_blocks, bind_shapes(in_blocks, dims)));
     const PassOptions own_passes = passes_of_shape(options, dims, made.concretes.size() - 1);
@@ -354,14 +360,14 @@ Prepared prepare_shapes(Graph graph, EngineInfo info, const BuildOptions& option
       searches.helper->start();
     if (!searches.compiling)
       searches.compiling.emplace(backend, device, options.timing_helper, size_t(usable_cores(read_environment(0))));
-    searches.compiling->add(to_compile(timed, backend, device, cache), made.search);
+    searches.compiling->add(to_compile(timed, backend, device, cache, made.search));
   }
   made.seconds = seconds_since(start);
-  return made;
+  return prepared;
 }
 
 // Everything but the engine: the plans for all shapes that are tuned ahead, and what is known about them.
-PlanFile plan_prepared(Prepared prepared, const BuildOptions& options, Searches& searches) {
+PlanFile plan_prepared(Prepared& prepared, const BuildOptions& options, Searches& searches) {
   TimingCache& cache = searches.cache;
   const auto start = std::chrono::steady_clock::now();
   auto seconds = [&] { return prepared.seconds + seconds_since(start); };
@@ -453,7 +459,7 @@ PlanFile plan_prepared(Prepared prepared, const BuildOptions& options, Searches&
 }
 
 PlanFile plan_shapes(Graph graph, EngineInfo info, const BuildOptions& options, Searches& searches) {
-  return plan_prepared(prepare_shapes(std::move(graph), std::move(info), options, searches), options, searches);
+  return plan_prepared(*prepare_shapes(std::move(graph), std::move(info), options, searches), options, searches);
 }
 
 using Planner = PlanFile (*)(Graph, EngineInfo, const BuildOptions&, Searches&);
@@ -484,8 +490,7 @@ class Trials {
     BuildOptions options = options_;
     options.placement.keep_nodes.insert(keep.begin(), keep.end());
     options.progress = nullptr;
-    const KeptNodes key = options.placement.keep_nodes;
-    prepared_.emplace(key, prepare_shapes(graph_, info_, options, searches_));
+    prepared_.push_back(prepare_shapes(graph_, info_, options, searches_));
   }
   // Null where the model runs in partitions, which are planned when they are first seen.
   std::shared_ptr<const Plan> plan(const std::string& what, const std::function<void(BuildOptions&)>& change) {
@@ -495,9 +500,11 @@ class Trials {
     // Of a plan that lost and is looked at by nobody, the graph and its constants need not stay: a file of `files_`
     // and its key know each plan.
     std::erase_if(files_, [](const auto& file) { return file.first.use_count() <= 2; });
-    auto prepared = prepared_.extract(options.placement.keep_nodes);
-    PlanFile file = prepared ? plan_prepared(std::move(prepared.mapped()), options, searches_)
-                             : planner_(graph_, info_, options, searches_);
+    const auto prepared =
+        std::ranges::find_if(prepared_, [&](const auto& p) { return p->keep == options.placement.keep_nodes; });
+    PlanFile file = prepared != prepared_.end() ? plan_prepared(**prepared, options, searches_)
+                                                : planner_(graph_, info_, options, searches_);
+    if (prepared != prepared_.end()) prepared_.erase(prepared);
     device_ = file.device;
     if (file.plans.empty()) return nullptr;
     std::shared_ptr<const Plan> plan = file.plans[0];
@@ -538,7 +545,7 @@ class Trials {
   const double share_, before_s_;
   std::optional<Device> device_;
   std::map<std::shared_ptr<const Plan>, PlanFile> files_;
-  std::map<KeptNodes, Prepared> prepared_;  // by the layers that they keep
+  std::vector<std::unique_ptr<Prepared>> prepared_;
 };
 
 // In the precision of the options; of int8 with 16 bits, with each layer in the one that is faster.

@@ -2,7 +2,6 @@
 #include "optimize/compile_beside.h"
 
 #include <algorithm>
-#include <ranges>
 #include <system_error>
 
 #include "base/log.h"
@@ -23,19 +22,9 @@ bool CompileBeside::has_processes() {
   return processes_ != nullptr;
 }
 
-void CompileBeside::add(std::vector<ToCompile> candidates, const std::shared_ptr<const SearchAhead>& search) {
+void CompileBeside::put(std::list<ToCompile>& candidates, bool next) {
   const std::lock_guard lock(mutex_);
-  for (ToCompile& candidate : candidates) wanted_.push_back({std::move(candidate), search});
-  start();
-}
-
-void CompileBeside::add_next(std::vector<ToCompile> candidates, const std::shared_ptr<const SearchAhead>& search) {
-  const std::lock_guard lock(mutex_);
-  for (ToCompile& candidate : std::views::reverse(candidates)) wanted_.push_front({std::move(candidate), search});
-  start();
-}
-
-void CompileBeside::start() {
+  wanted_.splice(next ? wanted_.begin() : wanted_.end(), candidates);
   const size_t most = cores_ > 1 ? cores_ - 1 : 1, threads = std::min(most, wanted_.size());
   constexpr size_t kThreadsThatWait = 4;  // fewer hardly keep each other waiting
   if (!processes_ && threads >= kThreadsThatWait && backend_.compile_in && !program_.empty())
@@ -50,17 +39,17 @@ void CompileBeside::start() {
 
 void CompileBeside::work() {
   for (;;) {
-    Wanted wanted;
+    std::list<ToCompile> taken;
     {
       std::unique_lock lock(mutex_);
       changed_.wait(lock, [&] { return ends_ || !wanted_.empty(); });
       if (ends_) return;
-      wanted = std::move(wanted_.front());
-      wanted_.pop_front();
+      taken.splice(taken.begin(), wanted_, wanted_.begin());
     }
-    if (!wanted.search->wants(wanted.candidate.shape)) continue;
+    const ToCompile& candidate = taken.front();
+    if (!candidate.search->wants(candidate.shape)) continue;
     try {
-      wanted.candidate.tactic->compile(wanted.candidate.problem, wanted.candidate.config, device_);
+      candidate.tactic->compile(candidate.problem, candidate.config, device_);
     } catch (const Error& error) { log(LogLevel::debug, error.what()); }
   }
 }

@@ -3,7 +3,7 @@
 #pragma once
 #include <atomic>
 #include <condition_variable>
-#include <deque>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -14,13 +14,6 @@
 #include "optimize/search_limit.h"
 
 namespace temper {
-
-struct ToCompile {
-  Problem problem;  // without its constants
-  const Tactic* tactic;
-  Config config;
-  size_t shape = 0;  // its number in the order in which the search plans shapes
-};
 
 // A search as those see it that work ahead of it. What a shape has no time left for is not compiled.
 class SearchAhead {
@@ -44,6 +37,14 @@ class SearchAhead {
   std::atomic<bool> has_ended_{false};
 };
 
+struct ToCompile {
+  Problem problem;  // without its constants
+  const Tactic* tactic;
+  Config config;
+  size_t shape = 0;  // its number in the order in which the search plans shapes
+  std::shared_ptr<const SearchAhead> search;
+};
+
 // Threads start with the first candidates and end with it. What fails to compile fails again, and is reported, where it
 // is built.
 class CompileBeside {
@@ -55,30 +56,26 @@ class CompileBeside {
   CompileBeside(const CompileBeside&) = delete;
 
   // Behind all that it was told before.
-  void add(std::vector<ToCompile> candidates, const std::shared_ptr<const SearchAhead>& search);
+  void add(std::list<ToCompile> candidates) { put(candidates, false); }
   // In front of it: what is asked for next.
-  void add_next(std::vector<ToCompile> candidates, const std::shared_ptr<const SearchAhead>& search);
+  void add_next(std::list<ToCompile> candidates) { put(candidates, true); }
   // Whether it has processes of its own, on cores that the caller does not need: worth telling it what is asked for
   // later, while the caller measures. In threads it would keep the caller's own compiling waiting.
   bool has_processes();
 
  private:
-  struct Wanted {
-    ToCompile candidate;
-    std::shared_ptr<const SearchAhead> search;
-  };
   const Backend& backend_;
   const Device device_;
   const std::vector<std::string> program_;
   const size_t cores_;
   std::mutex mutex_;  // of what follows
   std::condition_variable changed_;
-  std::deque<Wanted> wanted_;
+  std::list<ToCompile> wanted_;
   bool ends_ = false;
   std::shared_ptr<void> processes_;  // while it lives, they do it
   std::vector<std::thread> threads_;
 
-  void start();  // with the mutex held
+  void put(std::list<ToCompile>& candidates, bool next);
   void work();
 };
 

@@ -65,9 +65,10 @@ class CompilesBeside : public ::testing::Test {
  protected:
   void SetUp() override { compiler = &own; }
   void TearDown() override { own.open(); }
-  static std::vector<ToCompile> texts(const Names& names, size_t shape = 0) {
-    std::vector<ToCompile> list;
-    for (const std::string& name : names) list.push_back({{}, &tactic, {name, {}, {}}, shape});
+  static std::list<ToCompile> texts(const Names& names, const std::shared_ptr<const SearchAhead>& search,
+                                    size_t shape = 0) {
+    std::list<ToCompile> list;
+    for (const std::string& name : names) list.push_back({{}, &tactic, {name, {}, {}}, shape, search});
     return list;
   }
   std::shared_ptr<SearchAhead> search(double seconds = 100) { return std::make_shared<SearchAhead>(seconds, machine); }
@@ -82,10 +83,10 @@ class CompilesBeside : public ::testing::Test {
 TEST_F(CompilesBeside, InTheOrderInWhichItWasToldAndWhatIsAskedForNextBeforeThat) {
   const auto beside = on_cores(2);
   const auto first = search(), second = search();
-  beside->add(texts({"gate", "a", "b"}), first);
+  beside->add(texts({"gate", "a", "b"}, first));
   own.up_to("gate");
-  beside->add(texts({"c", "d"}), second);
-  beside->add_next(texts({"e", "f"}), first);
+  beside->add(texts({"c", "d"}, second));
+  beside->add_next(texts({"e", "f"}, first));
   own.open();
   EXPECT_EQ(own.up_to("d"), (Names{"gate", "e", "f", "a", "b", "c", "d"}));
 }
@@ -95,14 +96,14 @@ TEST_F(CompilesBeside, NotWhatNoSearchHasTimeForOrAnyUseAnyMore) {
   const auto over = search(0), ended = search(), later = search();
   over->begin_shape(1);
   later->begin_shape(1);
-  beside->add(texts({"gate"}), search());
+  beside->add(texts({"gate"}, search()));
   own.up_to("gate");
-  beside->add(texts({"a passed shape"}, 0), later);
-  beside->add(texts({"of this shape"}, 1), later);
-  beside->add(texts({"out of time"}, 1), over);
-  beside->add(texts({"of the next shape"}, 2), over);
-  beside->add(texts({"of no use"}), ended);
-  beside->add(texts({"last"}), search());
+  beside->add(texts({"a passed shape"}, later, 0));
+  beside->add(texts({"of this shape"}, later, 1));
+  beside->add(texts({"out of time"}, over, 1));
+  beside->add(texts({"of the next shape"}, over, 2));
+  beside->add(texts({"of no use"}, ended));
+  beside->add(texts({"last"}, search()));
   ended->end();
   own.open();
   EXPECT_EQ(own.up_to("last"), (Names{"gate", "of this shape", "of the next shape", "last"}));
@@ -110,32 +111,32 @@ TEST_F(CompilesBeside, NotWhatNoSearchHasTimeForOrAnyUseAnyMore) {
 
 TEST_F(CompilesBeside, WhatComesAfterATextThatDoesNotCompile) {
   const auto beside = on_cores(1);
-  beside->add(texts({"wrong", "right"}), search());
+  beside->add(texts({"wrong", "right"}, search()));
   EXPECT_EQ(own.up_to("right"), (Names{"wrong", "right"}));
 }
 
 TEST_F(CompilesBeside, InProcessesWhereThereAreFiveCoresAndSoManyTexts) {
   for (const size_t cores : {1, 2, 4}) {
     const auto beside = on_cores(cores);
-    beside->add(texts({"a", "b", "c", "d", "e"}), search());
+    beside->add(texts({"a", "b", "c", "d", "e"}, search()));
     EXPECT_FALSE(beside->has_processes()) << cores;
   }
   const auto beside = on_cores(16);
   EXPECT_FALSE(beside->has_processes());
-  beside->add({}, search());
-  beside->add(texts({"a"}), search());
+  beside->add({});
+  beside->add(texts({"a"}, search()));
   EXPECT_FALSE(beside->has_processes());
   own.up_to("a");
-  beside->add(texts({"gate", "b", "c", "d"}), search());
+  beside->add(texts({"gate", "b", "c", "d"}, search()));
   EXPECT_TRUE(beside->has_processes());
-  beside->add(texts({"1", "2", "3", "4"}), search());
+  beside->add(texts({"1", "2", "3", "4"}, search()));
   EXPECT_EQ(own.processes, 15) << "they stay";
   own.open();
 }
 
 TEST_F(CompilesBeside, NothingThatIsLeftWhereTheBuildEnds) {
   auto beside = on_cores(2);
-  beside->add(texts({"gate", "a", "b"}), search());
+  beside->add(texts({"gate", "a", "b"}, search()));
   own.up_to("gate");
   std::thread ending([&] { beside.reset(); });
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
