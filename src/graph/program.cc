@@ -12,7 +12,10 @@ namespace temper {
 
 static_assert(enum_names(Scalar{})[size_t(Scalar::fma)] == "fma", "enum_names(Scalar) must follow the enum");
 
-std::string_view name_of(Scalar op) { return enum_names(Scalar{})[size_t(op)]; }
+std::string_view name_of(Scalar op) {
+  static constexpr auto names = enum_names(Scalar{});
+  return names[size_t(op)];
+}
 
 int arity_of(Scalar op) {
   if (op == Scalar::constant) return 0;
@@ -57,18 +60,32 @@ DType Program::dtype_of_value(int value, std::span<const DType> input_dtypes) co
 }
 
 std::string Program::text() const {
-  std::string out = concat('(', inputs, ')');
+  std::string out;
+  constexpr size_t kUsualStep = 24;
+  out.reserve(8 + kUsualStep * steps.size());
+  append(out, '(');
+  append(out, inputs);
+  append(out, ')');
   for (size_t i = 0; i < steps.size(); ++i) {
     const Step& step = steps[i];
     append(out, ' ');
     append(out, inputs + int(i));
-    out += concat('=', name_of(step.op), '.', step.dtype);
+    append(out, '=');
+    append(out, name_of(step.op));
+    append(out, '.');
+    append(out, step.dtype);
     if (step.op == Scalar::constant) {
-      out += is_float(step.dtype) ? concat('[', step.number, ']') : concat('[', step.integer, ']');
+      append(out, '[');
+      if (is_float(step.dtype)) append(out, step.number);
+      else append(out, step.integer);
+      append(out, ']');
       continue;
     }
-    for (int a = 0; a < arity_of(step.op); ++a) out += concat(a ? ',' : '(', step.args[size_t(a)]);
-    out += ')';
+    for (int a = 0, count = arity_of(step.op); a < count; ++a) {
+      append(out, a ? ',' : '(');
+      append(out, step.args[size_t(a)]);
+    }
+    append(out, ')');
   }
   return out;
 }
@@ -189,18 +206,21 @@ Program remap_inputs(const Program& program, std::span<const int> mapping, int i
 }
 
 Program splice(const Program& producer, const Program& consumer, int slot) {
-  const int inputs = consumer.inputs - 1 + producer.inputs;
-  std::vector<int> producer_map, consumer_map;
-  for (int i = 0; i < producer.inputs; ++i) producer_map.push_back(consumer.inputs - 1 + i);
-  Program result = remap_inputs(producer, producer_map, inputs);
-  const int produced = producer.steps.empty() ? producer_map.at(0) : result.result();
-  const int offset = int(result.steps.size());
-  for (int i = 0; i < consumer.inputs; ++i) consumer_map.push_back(i == slot ? produced : i - (i > slot));
-  result.steps.reserve(result.steps.size() + consumer.steps.size());
+  // The producer's steps come first, and its inputs behind the consumer's others: all it reads moves by as much.
+  const int moved = consumer.inputs - 1, inputs = moved + producer.inputs, offset = int(producer.steps.size());
+  const int produced = producer.steps.empty() ? moved : inputs + offset - 1;
+  Program result;
+  result.inputs = inputs;
+  result.steps.reserve(producer.steps.size() + consumer.steps.size());
+  for (Step step : producer.steps) {
+    for (int a = 0, count = arity_of(step.op); a < count; ++a) step.args[size_t(a)] += moved;
+    result.steps.push_back(step);
+  }
   for (Step step : consumer.steps) {
-    for (int a = 0; a < arity_of(step.op); ++a) {
+    for (int a = 0, count = arity_of(step.op); a < count; ++a) {
       int& arg = step.args[size_t(a)];
-      arg = arg < consumer.inputs ? consumer_map[size_t(arg)] : arg - consumer.inputs + inputs + offset;
+      if (arg >= consumer.inputs) arg += inputs + offset - consumer.inputs;
+      else arg = arg == slot ? produced : arg - (arg > slot);
     }
     result.steps.push_back(step);
   }

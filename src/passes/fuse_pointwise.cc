@@ -13,6 +13,7 @@
 // What a node will take for certain waits for it, so that a chain becomes one program at its end in one step. Programs
 // that grew node by node were simplified as often as they have steps.
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "graph/ops/broadcast.h"
@@ -75,17 +76,62 @@ class Fuser {
            std::all_of(to.begin(), to.begin() + skip, [](const Dim& dim) { return dim == Dim(1); });
   }
 
+  // Programs of one step that read all their inputs and that tidy() leaves as they are: most nodes of a long model are
+  // alike.
+  struct Tidy {
+    Program program;
+    std::vector<DType> inputs;
+  };
+  static constexpr size_t kMostTidy = 64;
+  std::vector<Tidy> tidy_;
+
+  void remember_tidy(const BoundProgram& bound) {
+    const Program& program = bound.program;
+    if (program.steps.size() != 1 || tidy_.size() >= kMostTidy) return;
+    const auto& args = program.steps[0].args;
+    for (int i = 0; i < program.inputs; ++i)
+      if (std::ranges::find(args, i) == args.end()) return;
+    tidy_.push_back({program, bound.dtypes(graph_)});
+  }
+  // Whether visit() would find nothing to do before it looks for producers.
+  bool is_known_as_tidy(const Node& node, const Program& program) const {
+    if (program.steps.size() != 1) return false;
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      const Value& value = graph_.value(node.inputs[i]);
+      if (value.constant && value.constant->count() == 1) return false;
+      if (value.producer.valid() && graph_.node(value.producer).op.is<ops::Broadcast>()) return false;
+      if (std::find(node.inputs.begin(), node.inputs.begin() + int64_t(i), node.inputs[i]) !=
+          node.inputs.begin() + int64_t(i))
+        return false;
+    }
+    return std::ranges::any_of(tidy_, [&](const Tidy& known) {
+      return known.program == program &&
+             std::ranges::equal(known.inputs, node.inputs, {}, {}, [&](ValueId id) { return graph_.type(id).dtype; });
+    });
+  }
+
   bool visit(NodeId id) {
-    const ValueId output = graph_.node(id).outputs[0];
+    const Node& node = graph_.node(id);
+    const ValueId output = node.outputs[0];
+    const bool known_as_tidy = is_known_as_tidy(node, node.op.get<ops::Pointwise>().program);
+    if (known_as_tidy) {
+      const std::span<const ValueId> inputs(node.inputs.begin(), node.inputs.end());
+      const Size size = size_with_waiting(1, inputs);
+      if (waits_for_user(output, inputs, size)) {
+        waiting_[size_t(output.index)] = size;
+        return false;
+      }
+    }
     const TensorType type = graph_.type(output);
-    BoundProgram bound{graph_.node(id).op.get<ops::Pointwise>().program, graph_.node(id).inputs};
+    BoundProgram bound{node.op.get<ops::Pointwise>().program, node.inputs};
     const BoundProgram original = bound;
     std::vector<NodeId> fused{id};
     drop_broadcasts(bound, type.shape);
     tidy(graph_, bound);
-    const Size size = size_with_waiting(bound);
-    const bool waits = waits_for_user(output, bound, size);
-    while (!waits && take_producers(bound, fused, type.shape)) tidy(graph_, bound);
+    if (!known_as_tidy && bound.program == original.program && bound.inputs == original.inputs) remember_tidy(bound);
+    const Size size = size_with_waiting(bound.program.steps.size(), bound.inputs);
+    const bool waits = waits_for_user(output, bound.inputs, size);
+    while (!waits && take_producers(bound, fused, type)) tidy(graph_, bound);
     if (bound.program == original.program && bound.inputs == original.inputs) {
       if (waits) waiting_[size_t(output.index)] = size;
       else note(output, fused);
@@ -107,9 +153,9 @@ class Fuser {
 
   Size waiting(ValueId id) const { return waiting_[size_t(id.index)]; }
 
-  Size size_with_waiting(const BoundProgram& bound) const {
-    Size size{bound.program.steps.size(), 0};
-    for (ValueId input : bound.inputs) {
+  Size size_with_waiting(size_t steps, std::span<const ValueId> inputs) const {
+    Size size{steps, 0};
+    for (ValueId input : inputs) {
       size.steps += waiting(input).steps;
       size.inputs += std::max<size_t>(1, waiting(input).inputs);
     }
@@ -118,7 +164,7 @@ class Fuser {
 
   // Will the one user of `output` take it whatever happens until then? Not where it may become part of an epilogue,
   // which decides what the user takes.
-  bool waits_for_user(ValueId output, const BoundProgram& bound, const Size& size) const {
+  bool waits_for_user(ValueId output, std::span<const ValueId> inputs, const Size& size) const {
     const auto& users = graph_.value(output).users;
     if (users.empty() || users[0].index >= count_ || size.steps == 0 || !used_only_by(output, {users[0]})) return false;
     const Node& user = graph_.node(users[0]);
@@ -132,7 +178,7 @@ class Fuser {
       with.inputs += waiting(input).inputs;
     }
     if (with.steps > kMaxProgramSteps || with.inputs >= size_t(kMaxProgramInputs)) return false;
-    return std::ranges::none_of(bound.inputs,
+    return std::ranges::none_of(inputs,
                                 [&](ValueId input) { return has_epilogue(input) || taken_[size_t(input.index)]; });
   }
 
@@ -147,19 +193,20 @@ class Fuser {
 
   // All that fit, without tidying in between, but for those that are read twice by now: they are to be one input first.
   // Those that wait come first: there is room for them.
-  bool take_producers(BoundProgram& bound, std::vector<NodeId>& fused, const Shape& shape) const {
+  bool take_producers(BoundProgram& bound, std::vector<NodeId>& fused, const TensorType& type) const {
     bool took = false;
     for (const bool waiting : {true, false})
-      while (take_one_producer(bound, fused, shape, waiting)) took = true;
+      while (take_one_producer(bound, fused, type, waiting)) took = true;
     return took;
   }
 
-  bool take_one_producer(BoundProgram& bound, std::vector<NodeId>& fused, const Shape& shape, bool that_waits) const {
+  bool take_one_producer(BoundProgram& bound, std::vector<NodeId>& fused, const TensorType& type,
+                         bool that_waits) const {
     for (size_t slot = 0; slot < bound.inputs.size(); ++slot) {
       const ValueId input = bound.inputs[slot];
       if ((that_waits && waiting(input).steps == 0) || std::ranges::count(bound.inputs, input) > 1) continue;
       const Node* producer = graph_.producer(input);
-      if (!producer || taken_.at(size_t(input.index)) || !same_elements(graph_.type(input).shape, shape)) continue;
+      if (!producer || taken_.at(size_t(input.index)) || !same_elements(graph_.type(input).shape, type.shape)) continue;
       const auto* pointwise = producer->op.get_if<ops::Pointwise>();
       if (!pointwise || !used_only_by(input, fused)) continue;
       const Program& program = pointwise->program;
@@ -169,7 +216,9 @@ class Fuser {
       BoundProgram next{splice(program, bound.program, int(slot)), bound.inputs};
       next.inputs.erase(next.inputs.begin() + int64_t(slot));
       next.inputs.insert(next.inputs.end(), producer->inputs.begin(), producer->inputs.end());
-      if (broadcast_shape(graph_, next.inputs) != broadcast_shape(graph_, bound.inputs)) continue;
+      // Numbers broadcast in two steps as in one; of open dimensions it may not be known that they do.
+      if (!type.is_concrete() && broadcast_shape(graph_, next.inputs) != broadcast_shape(graph_, bound.inputs))
+        continue;
       fused.push_back(graph_.value(input).producer);
       bound = std::move(next);
       return true;

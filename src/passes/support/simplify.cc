@@ -459,7 +459,8 @@ void tidy(const Graph& graph, BoundProgram& bound) {
   if (bound.program.steps.empty()) keep(0);
   for (const Step& step : bound.program.steps)
     for (int a = 0; a < arity_of(step.op); ++a) keep(step.args[size_t(a)]);
-  if (bound.fixed == 0 && (kept.empty() || broadcast_shape(graph, kept) != broadcast_shape(graph, bound.inputs)))
+  if (bound.fixed == 0 && kept.size() < bound.inputs.size() &&
+      (kept.empty() || broadcast_shape(graph, kept) != broadcast_shape(graph, bound.inputs)))
     for (int i = 0; i < bound.program.inputs; ++i) keep(i);
   if (kept == bound.inputs) return;
   bound.program = remap_inputs(bound.program, renumber, int(kept.size()));
