@@ -101,8 +101,13 @@ class Settler {
     as_now.know(plan_);
     PlanOptions options = s_.options;
     options.threads_of = [&](const Problem& problem) { return as_now.of(problem); };
-    take_if_better(plan_on_host_in_context(s_.graph, s_.backend, device(), options, s_.cache, plan_.whole.load,
-                                           std::max(0.5, 0.1 * s_.seconds), s_.progress));
+    Plan other = plan_on_host_in_context(s_.graph, s_.backend, device(), options, s_.cache, plan_.whole.load,
+                                         std::max(0.5, 0.1 * s_.seconds), s_.progress);
+    if (!same_kernels(other, plan_)) return take_if_better(std::move(other));
+    // What the whole takes is known; the times of its steps are new.
+    other.whole = plan_.whole;
+    fill_untimed(other, times_);
+    plan_ = std::move(other);
   }
 };
 

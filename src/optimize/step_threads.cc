@@ -5,6 +5,7 @@
 #include <limits>
 #include <memory>
 
+#include "backends/cpu/pointwise_threads.h"
 #include "base/log.h"
 #include "measure/clock.h"
 #include "measure/statistics.h"
@@ -40,6 +41,27 @@ std::map<std::string, double> by_problem(const Plan& plan, const TimedPlan& time
     }
   }
   return ms;
+}
+
+// Whether its kernel, of those that know, works on one thread however many there are.
+bool works_on_one_thread(const PlanStep& step) {
+  return step.tactic == "cpu.pointwise" &&
+         pointwise_threads(element_count(step.problem.outputs.at(0).dims()), step.problem.threads) == 1;
+}
+// Whether anything else supports the problem, and might be chosen on fewer threads.
+bool had_rivals(const PlanStep& step) {
+  return std::ranges::any_of(step.losers, [](const Candidate& loser) { return !loser.config.empty(); });
+}
+// Neither its kernel nor the choice of it would be another on fewer threads, nor has it a reorder that would.
+bool is_same_on_one_thread(const Segment& segment, size_t i) {
+  const PlanStep& step = segment.steps[i];
+  return works_on_one_thread(step) && !had_rivals(step) && (i == 0 || !segment.steps[i - 1].is_reorder());
+}
+bool is_same_on_one_thread(const Plan& plan) {
+  for (const Segment& segment : plan.segments)
+    for (size_t i = 0; i < segment.steps.size(); ++i)
+      if (!is_same_on_one_thread(segment, i)) return false;
+  return true;
 }
 
 class Search {
@@ -236,7 +258,7 @@ PlanTimer timer_of_plans(const Device& device) {
 ThreadedPlan choose_step_threads(const Graph& graph, const Backend& backend, const Device& device,
                                  const PlanOptions& options, Plan all, const PlanTimer& time,
                                  const Progress& progress) {
-  if (options.threads <= 1 || all.segments.empty()) return {std::move(all), nullptr};
+  if (options.threads <= 1 || is_same_on_one_thread(all)) return {std::move(all), nullptr};
   return Search(graph, backend, device, options, time, progress).run(std::move(all));
 }
 

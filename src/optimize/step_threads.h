@@ -26,7 +26,7 @@ struct ThreadedPlan {
 // `all` is the plan by `options` with every step on all threads. Steps that take so little that opening and joining may
 // decide are tried on one thread, and on machines with many on a few powers of four; the fastest plan found is taken,
 // and of plans as fast as each other (to 1 %) the one that needs the other cores least. Measures nothing where all
-// threads are one, or where small steps do not matter.
+// threads are one or every step would be the same on one, and one plan alone where small steps do not matter.
 ThreadedPlan choose_step_threads(const Graph& graph, const Backend& backend, const Device& device,
                                  const PlanOptions& options, Plan all, const PlanTimer& time, const Progress& progress);
 

@@ -34,12 +34,12 @@ PlanTimer scripted(const Script& script, int* calls = nullptr) {
 }
 
 struct Chosen {
-  Graph graph = small_graph("2");
+  Graph graph;
   Device device = open_device("cpu");
   PlanOptions options;
   ThreadedPlan threaded;
 
-  Chosen(int threads, const PlanTimer& time) {
+  Chosen(int threads, const PlanTimer& time, Graph given = small_graph("2")) : graph(std::move(given)) {
     options.threads = threads;
     const Backend& backend = find_backend("cpu");
     threaded =
@@ -110,6 +110,20 @@ TEST(StepThreads, LongStepsAndSingleThreadsAreNotMeasuredTwice) {
   EXPECT_EQ(calls, 0);
   Chosen(2, scripted([](const PlanStep&) { return 5.0; }, &calls));
   EXPECT_EQ(calls, 1);
+}
+
+// Rows of numbers have one layout, and one kernel takes them, which works on one thread where they are few.
+TEST(StepThreads, WhatIsTheSameOnOneThreadIsNotMeasured) {
+  const auto graph_of = [](const std::string& width) {
+    return parse_graph(concat("graph \"g\"\ninput %x: f32[1,", width, "]\n%y: f32[1,", width,
+                              "] = pointwise(%x) program=\"(1) 1=sin.f32(0)\"\noutput \"y\" = %y\n"));
+  };
+  int calls = 0;
+  const auto timer = scripted([](const PlanStep& step) { return step.problem.threads == 1 ? 0.005 : 0.01; }, &calls);
+  EXPECT_EQ(Chosen(2, timer, graph_of("4")).threads(), (std::map<std::string, int>{{"y", 2}}));
+  EXPECT_EQ(calls, 0);
+  EXPECT_EQ(Chosen(2, timer, graph_of("65536")).threads(), (std::map<std::string, int>{{"y", 1}}));
+  EXPECT_GT(calls, 0);
 }
 
 TEST(StepThreads, StayInTheFileAndServeOtherShapes) {

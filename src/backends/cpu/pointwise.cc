@@ -11,6 +11,7 @@
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/isa.h"
 #include "backends/cpu/pointwise_steps.h"
+#include "backends/cpu/pointwise_threads.h"
 #include "base/checked.h"
 #include "base/threads.h"
 
@@ -18,9 +19,8 @@ namespace temper {
 
 namespace {
 
-constexpr int64_t kTile = 1024;       // elements
-constexpr int64_t kShortRow = 256;    // shorter rows share a tile
-constexpr int64_t kParallel = 16384;  // elements worth a thread
+constexpr int64_t kTile = 1024;     // elements
+constexpr int64_t kShortRow = 256;  // shorter rows share a tile
 
 // Operands are indices into a table of pointers: inputs, slots, constants, the output.
 struct Operand {
@@ -316,9 +316,8 @@ void PointwiseKernel::compile(const Program& given, const std::vector<TensorType
 
 PointwiseKernel::PointwiseKernel(const Program& program, const std::vector<TensorType>& types, const TensorType& output,
                                  Layout layout, int threads)
-    : output_size_(size_of(output.dtype)), threads_(std::max(1, threads)) {
+    : output_size_(size_of(output.dtype)), threads_(pointwise_threads(element_count(output.dims()), threads)) {
   const Dims dims = output.dims();
-  threads_ = int(std::min<int64_t>(threads_, element_count(dims) / kParallel + 1));
   prepare_axes(types, dims, layout);
   compile(program, types, output.dtype);
 }
@@ -438,7 +437,7 @@ void PointwiseKernel::pad_inputs(const Buffers& buffers) {
 void PointwiseKernel::launch(const Buffers& buffers) {
   pad_inputs(buffers);
   parallel_for_threads(
-      threads_, blocks_ * chunks_, std::max<int64_t>(1, kParallel / chunk_),
+      threads_, blocks_ * chunks_, std::max<int64_t>(1, kPointwisePerThread / chunk_),
       [&](int thread, int64_t begin, int64_t end) { run_tiles(thread_[size_t(thread)], buffers, begin, end); });
 }
 
