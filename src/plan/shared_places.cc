@@ -5,16 +5,11 @@
 
 namespace temper {
 
-namespace {
-
-// Which inputs of an op are caches, and which outputs are these with what it appends.
 std::vector<std::pair<size_t, size_t>> caches_of(const Op& op) {
   if (op.is<ops::Append>()) return {{{0, 0}}};
   if (op.is<ops::AppendingAttention>()) return {{{1, 1}, {3, 2}}};
   return {};
 }
-
-}  // namespace
 
 std::vector<std::pair<size_t, size_t>> shared_places(const Plan& plan) {
   std::vector<int> reads(plan.inputs.size(), 0);

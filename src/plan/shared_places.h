@@ -8,6 +8,9 @@
 
 namespace temper {
 
+// Which inputs of an op are caches, and which outputs are these with what it appends.
+std::vector<std::pair<size_t, size_t>> caches_of(const Op& op);
+
 // Pairs of an input and an output: one append, alone or before an attention, reads the input and writes the output,
 // whole and row-major, and no other step reads the input. A run may be given one address for both, and then copies
 // nothing but the new rows.

@@ -13,6 +13,7 @@
 #include "graph/ops/fused_decode.h"
 #include "graph/random.h"
 #include "plan/memory.h"
+#include "plan/shared_places.h"
 
 namespace temper {
 
@@ -144,6 +145,9 @@ struct Tuner::Instance {
                                      layout_elements(problem.outputs[o].dims(), config.outputs[o]), false));
     // As most plans will have it. What comes out does not matter.
     if (const int shared = kernel->in_place(); shared >= 0) inputs[size_t(shared)] = outputs[0];
+    for (const auto& [cache, grown] : caches_of(problem.op))
+      if (config.inputs[cache] == Layout::plain && config.outputs[grown] == Layout::plain)
+        inputs[cache] = outputs[grown];
     workspace = scratch.take(DType::u8, kernel->workspace(), false);
   }
   void launch() { kernel->launch({inputs, outputs, workspace, stream}); }

@@ -6,6 +6,7 @@
 #include "backends/timing_text.h"
 #include "base/subnormals.h"
 #include "fake_machine.h"
+#include "graph/ops/fused_decode.h"
 #include "graph/ops/pointwise.h"
 
 namespace temper {
@@ -78,6 +79,36 @@ TEST_F(TunerTest, KernelsAreTimedWithSubnormalsAsTheDevicesPlansHaveThem) {
   time(tuner, looking);
   EXPECT_EQ(mode_of_launch, kSubnormalsAreZero);
   EXPECT_EQ(subnormal_mode(), SubnormalMode(0));
+}
+
+std::vector<bool> grown_in_place;  // each cache of the launch
+struct Growing final : Kernel {
+  void launch(const Buffers& buffers) override {
+    grown_in_place = {buffers.inputs[1] == buffers.outputs[1], buffers.inputs[3] == buffers.outputs[2],
+                      buffers.inputs[0] == buffers.outputs[0]};
+  }
+};
+
+// Or what is timed is mostly a copy, which plans that generate do not make.
+TEST_F(TunerTest, CachesAreTimedAsTheyGrowWhereTheyLie) {
+  Problem appending;
+  appending.op = ops::AppendingAttention();
+  const auto port = [](DType dtype, Shape shape) {
+    Port one;
+    one.type = {dtype, std::move(shape)};
+    return one;
+  };
+  const Port row = port(DType::f32, {2, 1, 8}), kept = port(DType::f32, {2, 16, 8});
+  appending.inputs = {row, kept, row, kept, row, port(DType::i64, {2})};
+  appending.outputs = {row, kept, kept};
+  Tactic growing = kA;
+  growing.load = [](const Problem&, const Config&, const PackedView&, const Device&) -> std::unique_ptr<Kernel> {
+    return std::make_unique<Growing>();
+  };
+  Tuner tuner(device, cache, machine.instruments());
+  const Config config{"", std::vector<Layout>(6, Layout::plain), std::vector<Layout>(3, Layout::plain)};
+  EXPECT_TRUE(tuner.time(appending, growing, config, 1).is_known());
+  EXPECT_EQ(grown_in_place, (std::vector<bool>{true, true, false}));
 }
 
 TEST_F(TunerTest, ATimeTakenUnderLoadIsTakenAgainOnAQuietMachineAndKeptOnABusyOne) {

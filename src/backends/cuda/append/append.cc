@@ -65,6 +65,6 @@ bool takes_parts(const Problem& problem, const Config&) {
 }  // namespace
 
 extern const Recipe append_recipe;
-const Recipe append_recipe{"cuda.append", 1, supports, configs, work, {}, takes_parts};
+const Recipe append_recipe{"cuda.append", 2, supports, configs, work, {}, takes_parts};
 
 }  // namespace temper::cuda

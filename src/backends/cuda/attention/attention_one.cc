@@ -66,9 +66,7 @@ std::vector<Config> configs(const Problem& problem, const GpuProperties& gpu) {
     if (!in_vain) all.push_back(shares);
   }
   if (appends(problem) && s.batch * s.heads < gpu.sms) {
-    // Timed by itself, a kernel that appends copies its caches, which lie where they are in a plan that generates.
-    // There a token waits for the keys that a group of lanes reads one behind the other: those with the fewest are
-    // offered.
+    // A token waits for the keys that a group of lanes reads one behind the other: those with the fewest are offered.
     const auto in_a_row = [&](const Shares& shares) {
       return ceil_div<int64_t>(s.keys, at_once(shares) * shares.splits) * shares.unroll;
     };
@@ -139,6 +137,6 @@ bool takes_parts(const Problem& problem, const Config& config) {
 }  // namespace
 
 extern const Recipe attention_one_recipe;
-const Recipe attention_one_recipe{"cuda.attention.one", 10, supports, configs, work, "sm_90a", takes_parts};
+const Recipe attention_one_recipe{"cuda.attention.one", 11, supports, configs, work, "sm_90a", takes_parts};
 
 }  // namespace temper::cuda

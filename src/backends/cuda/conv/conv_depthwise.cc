@@ -183,7 +183,11 @@ Recipe::Work work(const Problem& problem, const Config& config, const GpuPropert
 }  // namespace
 
 extern const Recipe conv_depthwise_recipe;
-const Recipe conv_depthwise_recipe{
-    "cuda.conv.depthwise", 5, supports, configs, work, {}, nullptr, nullptr, false, nullptr, worth_offering};
+const Recipe conv_depthwise_recipe{.name = "cuda.conv.depthwise",
+                                   .version = 5,
+                                   .supports = supports,
+                                   .configs = configs,
+                                   .work = work,
+                                   .worth_offering = worth_offering};
 
 }  // namespace temper::cuda
