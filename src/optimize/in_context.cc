@@ -14,6 +14,7 @@
 #include "graph/ops/concat.h"
 #include "measure/statistics.h"
 #include "measure/timer.h"
+#include "plan/choose.h"
 #include "plan/describe.h"
 #include "plan/execute.h"
 #include "plan/planner.h"
@@ -60,8 +61,10 @@ class InContext {
     if (options_.times)
       if (auto plan = plan_as_before()) return std::move(*plan);
     auto [plan, base] = by_times(progress);
-    if (base && !same_kernels(*base, plan) && is_faster(*base, plan, buffers_for(plan), device_))
+    if (base && !same_kernels(*base, plan) && is_faster(*base, plan, buffers_for(plan), device_)) {
       plan = std::move(*base);
+      use_times_in_plans(plan);
+    }
     check_overlap(plan);
     if (!is_over()) remember(plan);  // otherwise the next build goes on with the search
     return std::move(plan);
@@ -251,6 +254,34 @@ class InContext {
           }
   }
 
+  // Chains, and int8 with 16 bits, hold the steps of one plan against those of another. Alone, again and again, a GPU's
+  // step takes some microseconds less than timed in a plan: both must be of one kind.
+  void use_times_in_plans(Plan& plan) {
+    const auto each = [&](auto&& visit) {
+      for (Segment& segment : plan.segments)
+        for (PlanStep& step : segment.steps)
+          if (!step.is_reorder()) visit(step, group_of(step.problem));
+    };
+    bool any_unknown = false;
+    each([&](PlanStep& step, const std::string& group) {
+      for (const Known& known : known_[group]) any_unknown |= is_of(known, step) && !context_ms(group, known);
+    });
+    if (any_unknown) time_steps(plan, known_);
+    each([&](PlanStep& step, const std::string& group) {
+      for (const Known& known : known_[group]) {
+        const auto ms = context_ms(group, known);
+        if (is_of(known, step) && ms) step.ms = *ms;
+        for (Candidate& loser : step.losers)
+          if (loser.ms >= 0 && loser.tactic == known.tactic->name && loser.config == candidate_text(known.config))
+            loser.ms = ms ? *ms : kNever;
+      }
+    });
+    drop_never(plan);
+  }
+  static bool is_of(const Known& known, const PlanStep& step) {
+    return known.tactic->name == step.tactic && known.config == step.config;
+  }
+
   bool nothing_to_compare() const {
     return std::ranges::all_of(shortlist_, [](const auto& entry) { return entry.second.size() < 2; });
   }
@@ -294,7 +325,12 @@ class InContext {
       const Known& wanted = list[std::min(size_t(rank), list.size() - 1)];
       return name_of(*known.tactic, known.config) == name_of(*wanted.tactic, wanted.config) ? 0.001 : kNever;
     });
-    const Plan plan = plan_by(of_rank);
+    time_steps(plan_by(of_rank), shortlist_);
+    return true;
+  }
+
+  // Keeps the times of these candidates, as far as the plan has them, in the plan.
+  void time_steps(const Plan& plan, const std::map<std::string, std::vector<Known>>& candidates) {
     const auto executor = make_executor(plan, device_, arena_);
     PlanBuffers& buffers = buffers_for(plan);
     const bool is_long = host_clock().elapsed_ms([&] { executor->run(buffers.inputs, buffers.outputs); }, 1) > kLongMs;
@@ -313,8 +349,10 @@ class InContext {
         ms.reserve(runs.size());
         for (const auto& run : runs) ms.push_back(run[s][k]);
         const std::string group = group_of(step.problem);
-        for (const Known& known : shortlist_[group])
-          if (known.tactic->name == step.tactic && known.config == step.config) {
+        const auto list = candidates.find(group);
+        if (list == candidates.end()) continue;
+        for (const Known& known : list->second)
+          if (is_of(known, step)) {
             auto& [sum, count] = sums[context_key(group, known)];
             // What a concat has to copy depends on what is chosen around it; its time is that of copying all.
             sum += step.problem.has_parts() && step.problem.op.is<ops::Concat>() ? known.ms : median(ms);
@@ -322,7 +360,6 @@ class InContext {
           }
       }
     for (const auto& [key, sum] : sums) cache_.in_plans.add(key, taken_now(sum.first / sum.second, host_.load));
-    return true;
   }
 
   // In a capture a kernel may start before the one in front of it has ended. What that gives must be, bit for bit,

@@ -116,7 +116,7 @@ class Chooser {
       choice.chosen = {chosen.tactic, chosen.config, chosen.timed ? chosen.ms : -1};
       for (size_t c = 0; c < options.list.size(); ++c)
         if (int(c) != best[n] && options.list[c].tactic)
-          choice.losers.push_back({std::string(options.list[c].tactic->name), describe(options.list[c].config),
+          choice.losers.push_back({std::string(options.list[c].tactic->name), candidate_text(options.list[c].config),
                                    options.list[c].timed ? options.list[c].ms : -1,
                                    std::string(options.list[c].untimed)});
       result.push_back(std::move(choice));
@@ -175,14 +175,6 @@ class Chooser {
     for (Offer& offer : offers)
       if (offer.expected > 0) offer.times = offer.expected / least.at({offer.config.inputs, offer.config.outputs});
     return offers;
-  }
-
-  static std::string describe(const Config& config) {
-    std::string out = config.text;
-    for (Layout l : config.inputs) out += concat(out.empty() ? "" : " ", l);
-    out += " ->";
-    for (Layout l : config.outputs) out += concat(' ', l);
-    return out;
   }
 
   TensorType type_of_value(ValueId id, const SliceOf& slice) const {
@@ -254,7 +246,7 @@ class Chooser {
       const Tactic* tactic = offer.tactic;
       Config& config = offer.config;
       const auto refuse = [&](std::string why) {
-        options.refusals.push_back({std::string(tactic->name), describe(config), -1, std::move(why)});
+        options.refusals.push_back({std::string(tactic->name), candidate_text(config), -1, std::move(why)});
       };
       const auto faulted = [&] {
         const std::string what = times_.fault(problem, *tactic, config);
@@ -628,6 +620,14 @@ void visit_compilable(const Graph& graph, const Backend& backend, const Device& 
   const PlanOptions options;
   Chooser chooser(graph, batch, slices, backend, device, options);
   use(chooser.compilable());
+}
+
+std::string candidate_text(const Config& config) {
+  std::string out = config.text;
+  for (Layout l : config.inputs) out += concat(out.empty() ? "" : " ", l);
+  out += " ->";
+  for (Layout l : config.outputs) out += concat(' ', l);
+  return out;
 }
 
 std::vector<NodeChoice> choose_tactics(const Graph& graph, const BatchInfo& batch, const std::vector<SliceOf>& slices,

@@ -31,6 +31,8 @@ struct SliceOf {      // how a node runs
 std::vector<NodeChoice> choose_tactics(const Graph& graph, const BatchInfo& batch, const std::vector<SliceOf>& slices,
                                        const Backend& backend, const Device& device, const PlanOptions& options);
 
+std::string candidate_text(const Config& config);  // as Candidate::config has it
+
 // Calls `use` with the candidates of all problems of the graph, each once, that can be compiled ahead
 // (Tactic::compile). What they refer to lives as long as the call.
 void visit_compilable(const Graph& graph, const Backend& backend, const Device& device,

@@ -16,6 +16,7 @@
 #include "optimize/build_engine.h"
 #include "optimize/in_context.h"
 #include "plan/describe.h"
+#include "plan/planner.h"
 #include "scripted_gpu.h"
 #include "temper/temper_c.h"
 #include "tune/cache.h"
@@ -161,6 +162,49 @@ TEST_F(CudaScripted, WhatIsTimedInPlansIsSaidToComeAsItStandsInThem) {
   times.expected.clear();
   plan_in_context(graph, find_backend("cuda"), device, options, cache, nullptr);
   EXPECT_TRUE(times.expected.empty()) << "all of " << before << " are known";
+}
+
+// Alone each candidate takes at least 1 ms, in a plan 0.01 or 0.02. Of one that takes 0.02 the cache says that it takes
+// less, which the turns refute.
+TEST_F(CudaScripted, APlanByTimesAloneThatWinsHasTheTimesOfItsStepsInThePlan) {
+  struct Alone final : TimeSource {
+    CandidateTime time(const Problem&, const Tactic& tactic, const Config& config, int) override {
+      const bool here = std::ranges::all_of(config.outputs, [](Layout l) { return l == Layout::channels_last; });
+      if (!here || (tactic.name == "cuda.conv.gemm" && config.text != "tile=64x64")) return CandidateTime::of(5);
+      return CandidateTime::of(tactic.name == "cuda.conv.direct" ? 1.2 : 1);
+    }
+  } alone;
+  const Graph graph = parse_graph(
+      "graph \"two\"\ninput %x: f32[2,8,8,8]\nconst %w: f32[8,8,3,3] = #0\n"
+      "%a: f32[2,8,8,8] = conv(%x, %w) strides=[1,1] dilations=[1,1] pads=[1,1,1,1] @\"conv\"\n"
+      "%b: f32[2,8,8,8] = softmax(%a) axis=3 @\"softmax\"\noutput \"y\" = %b\n",
+      std::vector<Tensor>{noise({8, 8, 3, 3}, 1)});
+  const Device device = open_device("cuda:0");
+  PlanOptions options;
+  options.times = &alone;
+  gpus.kernel_ms["conv_direct"] = 0.02;
+  const Plan alone_plan = build_plan(graph, find_backend("cuda"), device, options);
+  Config config = step_of(alone_plan, "conv").config;
+  ASSERT_EQ(config.text, "tile=64x64");
+  config.text.clear();
+  TimingCache cache("");
+  cache.in_plans.add(timing_key(timing_group(device.fingerprint, step_of(alone_plan, "conv").problem, 1),
+                                *find_tactic("cuda.conv.direct"), config),
+                     {0.001, 0.0, 1});
+  const Plan plan = plan_in_context(graph, find_backend("cuda"), device, options, cache, nullptr);
+  const PlanStep& step = step_of(plan, "conv");
+  EXPECT_EQ(step.tactic, "cuda.conv.gemm") << "the turns";
+  EXPECT_NEAR(step.ms, 0.01, 1e-6);
+  EXPECT_NEAR(step_of(plan, "softmax").ms, 0.01, 1e-6);
+  int with_time = 0;
+  for (const Candidate& loser : step.losers) {
+    with_time += loser.ms == 0.001;
+    EXPECT_TRUE(loser.ms == 0.001 || !loser.refusal.empty()) << loser.tactic << ' ' << loser.config << ' ' << loser.ms;
+  }
+  EXPECT_EQ(with_time, 1);
+  // So have the decisions, from which a later build takes them.
+  EXPECT_NEAR(step_of(plan_in_context(graph, find_backend("cuda"), device, options, cache, nullptr), "conv").ms, 0.01,
+              1e-6);
 }
 
 // Of each of three shapes the same is left out, and none of its candidates is compiled ahead.

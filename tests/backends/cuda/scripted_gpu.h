@@ -44,6 +44,7 @@ class ScriptedGpus {
   int64_t lost_at = -1;                     // the call from which on GPU 0 fails in all it is asked for
   std::set<int> full;                       // GPUs that have no room for a context
   std::vector<std::string> launches;        // names of kernels that ran, in order
+  std::map<std::string, double> kernel_ms;  // by name; others take 0.01
   int64_t graphs_recorded = 0, copies_on_device = 0;
   // What streams were told, in order: "record", "wait" (for an event), "work", "synchronize".
   std::vector<std::pair<std::string, const void*>> order;
@@ -63,6 +64,7 @@ class ScriptedGpus {
     lost_at = -1;
     full.clear();
     launches.clear();
+    kernel_ms.clear();
     order.clear();
     misuses.clear();
     for (auto& [address, object] : objects_)
@@ -199,7 +201,8 @@ class ScriptedGpus {
     options.shared_bytes = config.shared_bytes;
     return put_in(config.stream, [this, name = function->name, library, bound, options]() mutable -> Result {
       launches.push_back(name);
-      clock_ += 0.01;
+      const auto ms = kernel_ms.find(name);
+      clock_ += ms == kernel_ms.end() ? 0.01 : ms->second;
       if (!bound) return 0;
       options.seed = launches.size();
       const std::string problem = library->run(name, *bound, options);
