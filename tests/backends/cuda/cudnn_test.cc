@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What cuDNN is asked for, without a GPU: graphs of convolution problems, texts of choices, and, where cuDNN is
 // installed, the engines that it has for an H100.
+#include <algorithm>
+
 #include "../../data/helpers.h"
 #include "backends/cuda/conv/cudnn_conv.h"
 #include "bench/cases.h"

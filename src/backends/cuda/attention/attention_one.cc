@@ -13,12 +13,14 @@ namespace temper::cuda {
 
 namespace {
 
-// Warps of a block, keys that a group of lanes reads at once, and blocks that share the keys.
+// Warps of a block, keys that a group of lanes reads at once, steps that the ring holds, and blocks that share the
+// keys.
 struct Shares {
-  int warps, unroll, splits;
-  std::string text() const { return concat(warps, 'x', unroll, splits > 1 ? concat('/', splits) : ""); }
+  int warps, unroll, stages, splits;
+  std::string text() const { return concat(warps, 'x', unroll, 'x', stages, splits > 1 ? concat('/', splits) : ""); }
 };
-constexpr Shares kShares[] = {{8, 4, 8}, {8, 8, 4}, {8, 8, 8}, {8, 8, 2}, {8, 4, 4}, {8, 8, 1}, {16, 4, 1}};
+constexpr Shares kShares[] = {{8, 4, 1, 8}, {8, 2, 2, 8}, {8, 4, 2, 8}, {8, 4, 4, 8}, {4, 4, 2, 4}, {8, 4, 2, 4},
+                              {4, 2, 4, 2}, {4, 4, 3, 2}, {4, 4, 4, 1}, {8, 2, 4, 1}, {8, 2, 3, 1}, {4, 4, 1, 1}};
 
 // Of appending_attention.
 enum AppendInput : size_t { kCacheK = 1, kNewK, kCacheV, kNewV, kHeld };
@@ -57,18 +59,23 @@ Support supports(const Problem& problem) {
 
 std::vector<Config> configs(const Problem& problem, const GpuProperties& gpu) {
   const ops::AttentionSizes s = attention_sizes(attention_of(problem));
-  const auto at_once = [&](const Shares& shares) { return int64_t(shares.warps) * shares.unroll * (256 / s.key_size); };
+  // Keys of a step, by all blocks that share them.
+  const auto at_once = [&](const Shares& shares) {
+    return int64_t(shares.warps) * shares.unroll * (256 / s.key_size) * shares.splits;
+  };
+  const int64_t heads = s.batch * s.heads;
   std::vector<Shares> all;
   for (const Shares& shares : kShares) {
-    // Blocks that would have no keys; or the GPU is busy without sharing them.
-    const bool in_vain =
-        shares.splits > 1 && (at_once(shares) * (shares.splits - 1) >= s.keys || s.batch * s.heads >= 4 * gpu.sms);
+    // Blocks, or places of the ring, that would have no keys; or the GPU is busy without sharing them.
+    const bool in_vain = (shares.splits > 1 && (at_once(shares) / shares.splits * (shares.splits - 1) >= s.keys ||
+                                                heads * shares.splits >= 16 * gpu.sms)) ||
+                         (shares.stages > 1 && at_once(shares) * (shares.stages - 1) >= s.keys);
     if (!in_vain) all.push_back(shares);
   }
-  if (appends(problem) && s.batch * s.heads < gpu.sms) {
+  if (appends(problem) && 2 * heads < gpu.sms) {
     // A token waits for the keys that a group of lanes reads one behind the other: those with the fewest are offered.
     const auto in_a_row = [&](const Shares& shares) {
-      return ceil_div<int64_t>(s.keys, at_once(shares) * shares.splits) * shares.unroll;
+      return ceil_div<int64_t>(s.keys, at_once(shares)) * shares.unroll;
     };
     const int64_t least = in_a_row(*std::ranges::min_element(all, {}, in_a_row));
     std::erase_if(all, [&](const Shares& shares) { return in_a_row(shares) > least; });
@@ -116,12 +123,15 @@ Recipe::Work work(const Problem& whole, const Config& config, const GpuPropertie
       attention_constants(problem, kKeys), macro("ARGUMENTS", arguments + "Half* y"), macro("SPLITS", shares->splits),
       macro("APPENDS", int(appends(whole))),
       bool_constants({{"GIVEN", appending && appending->given}, {"BEHIND_NEW", appending && appending->behind_new}}),
-      int_constants({{"SIZE", s.key_size}, {"WARPS", shares->warps}, {"UNROLL", shares->unroll}}),
+      int_constants(
+          {{"SIZE", s.key_size}, {"WARPS", shares->warps}, {"UNROLL", shares->unroll}, {"STAGES", shares->stages}}),
       "#include \"backends/cuda/attention/attention_one.cu\"\n");
   const int64_t parts = int64_t(shares->warps) + shares->splits;
   job.shape.block = {uint32_t(shares->warps) * 32, 1, 1};
   job.shape.grid = {uint32_t(s.batch * s.heads), uint32_t(shares->splits), 1};
-  job.shape.shared_bytes = uint32_t(parts * (s.key_size + 2) * int64_t(sizeof(float)) + 8);  // and a barrier
+  // The ring, keys and values of 16 bytes a thread; the parts; a barrier.
+  const int64_t ring = int64_t(shares->stages) * shares->unroll * shares->warps * 32 * 2 * 16;
+  job.shape.shared_bytes = uint32_t(ring + parts * (s.key_size + 2) * int64_t(sizeof(float)) + 8);
   out.jobs.push_back(std::move(job));
   return out;
 }
@@ -137,6 +147,6 @@ bool takes_parts(const Problem& problem, const Config& config) {
 }  // namespace
 
 extern const Recipe attention_one_recipe;
-const Recipe attention_one_recipe{"cuda.attention.one", 11, supports, configs, work, "sm_90a", takes_parts};
+const Recipe attention_one_recipe{"cuda.attention.one", 12, supports, configs, work, "sm_90a", takes_parts};
 
 }  // namespace temper::cuda

@@ -6,13 +6,16 @@
 // With APPENDS there is a new key and value for each head, which is read where it was made; one warp writes it to the
 // caches, at the position that `held` says, and where caches get other memory, they are copied.
 //
-// Keys and values come to L2 before the previous kernel has ended: memory of a whole cache takes as long as the product
-// before. That is safe with whatever that kernel writes, for all that is written passes L2. Where the caches are GIVEN,
-// which nothing before this kernel writes, those that a warp reads first come to its registers then.
+// Keys and values come by asynchronous copies to a ring of STAGES steps in shared memory. Every lane reads there only
+// what it copied itself, so that no thread waits for another one, and what is on its way takes no registers: a step
+// that loads to registers first computes nothing while it waits, and loads nothing while it computes. Where the caches
+// are GIVEN, which nothing before this kernel writes, the ring is filled before the previous kernel has ended; others
+// come to L2 then. That is safe with whatever that kernel writes, for all that is written passes L2. No more than the
+// ring holds is asked for so early: whole caches of many rows do not fit in L2, and would be read twice.
 //
-// Defined before this text: what scores.cuh wants but masks, SIZE, WARPS, UNROLL, SPLITS, APPENDS, GIVEN, BEHIND_NEW
-// (there are as many keys as are held and one more), and ARGUMENTS: q, k, v, the lengths where there are some; with
-// APPENDS new_k, new_v, held, to_k, to_v and a fault; y.
+// Defined before this text: what scores.cuh wants but masks, SIZE, WARPS, UNROLL, STAGES, SPLITS, APPENDS, GIVEN,
+// BEHIND_NEW (there are as many keys as are held and one more), and ARGUMENTS: q, k, v, the lengths where there are
+// some; with APPENDS new_k, new_v, held, to_k, to_v and a fault; y.
 using Sum = float;
 #include "backends/cuda/attention/scores.cuh"
 #include "backends/cuda/support/ptx.cuh"
@@ -69,18 +72,10 @@ DEVICE i32 early_length(const Parameters& p, const i64* number) {
   else return within(p, *reinterpret_cast<const volatile i64*>(number) + (BEHIND_NEW ? 1 : 0));
 }
 
-DEVICE Vec<Half, 8> renewed(Vec<Half, 8> x) {
-  u32* const words = reinterpret_cast<u32*>(&x);
-#pragma unroll
-  for (int i = 0; i < 4; ++i) words[i] = renewed(words[i]);
-  return x;
-}
-
-// A head's rows of keys and values from the key `first` on.
-DEVICE void prefetch_head(const Parameters& p, const Half* k, const Half* v, i32 length, i32 first) {
-  const Range range = keys_of(p, 0, length);
-  for (i32 key = (range.first > first ? range.first : first) + i32(blockIdx.y * WARPS * 32 + threadIdx.x);
-       key < range.end; key += SPLITS * WARPS * 32) {
+// Brings the first `count` keys and values of a head to L2, by the blocks of the cluster.
+DEVICE void prefetch_first(const Parameters& p, const Half* k, const Half* v, const Range& range, i32 count) {
+  const i32 end = range.end - range.first > count ? range.first + count : range.end;
+  for (i32 key = range.first + i32(blockIdx.y * WARPS * 32 + threadIdx.x); key < end; key += SPLITS * WARPS * 32) {
     prefetch_bytes(k + i64(key) * p.k_row, SIZE * 2);
     prefetch_bytes(v + i64(key) * p.v_row, SIZE * 2);
   }
@@ -102,8 +97,10 @@ extern "C" __global__ void CLUSTER __launch_bounds__(WARPS * 32) attention_one(A
   constexpr i32 STEP = WARPS * GROUPS * UNROLL * SPLITS;
   const Parameters& p = all.attention;
   let_next_kernel_start();
-  Part* const parts =
-      reinterpret_cast<Part*>(dynamic_shared());  // of the warps; of the first block, then of all blocks; a barrier
+  // Shared memory: the ring; parts of the warps; in the first block, then, parts of all blocks, and a barrier.
+  constexpr int ROW = WARPS * 32, SLOT = ROW * 2 * UNROLL;  // pieces of 16 bytes: one a thread; of a step
+  Vec<Half, 8>* const ring = reinterpret_cast<Vec<Half, 8>*>(dynamic_shared()) + threadIdx.x;
+  Part* const parts = reinterpret_cast<Part*>(dynamic_shared() + STAGES * SLOT * 16);
   const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32, group = lane / LANES, of_key = lane % LANES * 8;
   const u32 batch = divide(blockIdx.x, p.heads), head = blockIdx.x - batch * p.heads.divisor;
   const u32 kv_head = head / p.sharing;
@@ -117,16 +114,22 @@ extern "C" __global__ void CLUSTER __launch_bounds__(WARPS * 32) attention_one(A
 #else
   const i32 early = early_length(p, lengths + batch);
 #endif
-  if (kv_head * p.sharing == head) prefetch_head(p, k, v, early, GIVEN ? STEP : 0);
-  Vec<Half, 8> keys[UNROLL], values[UNROLL];
-  if constexpr (GIVEN) {
+  const auto fetch = [&](int slot, i32 begin, i32 end) {
 #pragma unroll
     for (int u = 0; u < UNROLL; ++u)
-      if (const i32 key = mine + u * GROUPS; key < early) {
-        keys[u] = load_vector<8>(of_keys + i64(key) * p.k_row);
-        values[u] = load_vector<8>(of_values + i64(key) * p.v_row);
+      if (const i32 key = begin + u * GROUPS; key < end) {
+        copy_chunk(shared_address(ring + slot + (2 * u) * ROW), of_keys + i64(key) * p.k_row, true);
+        copy_chunk(shared_address(ring + slot + (2 * u + 1) * ROW), of_values + i64(key) * p.v_row, true);
       }
-  }
+    close_group();
+  };
+  const auto fill = [&](const Range& range) {
+#pragma unroll
+    for (int s = 0; s < STAGES; ++s) fetch(s * SLOT, range.first + mine + s * STEP, range.end);
+  };
+  const Range expected = keys_of(p, 0, early);
+  if constexpr (GIVEN) fill(expected);
+  else if (kv_head * p.sharing == head) prefetch_first(p, k, v, expected, STAGES * STEP);
 #if SPLITS > 1
   const u32 all_came = shared_address(parts + PARTS + SPLITS);
   if (blockIdx.y == 0 && threadIdx.x == 0) {
@@ -137,11 +140,6 @@ extern "C" __global__ void CLUSTER __launch_bounds__(WARPS * 32) attention_one(A
   meet_cluster();  // the first block and its barrier are there: others write to its memory
 #endif
   wait_for_inputs();
-  if constexpr (GIVEN) {
-    // They stay as they are until here: as floats they would take twice the registers.
-#pragma unroll
-    for (int u = 0; u < UNROLL; ++u) keys[u] = renewed(keys[u]), values[u] = renewed(values[u]);
-  }
   // All that is read of this token is on its way before the first of it is waited for.
   const auto row_here = [&](const Half* row) { return load_here(reinterpret_cast<const Vec<Half, 8>*>(row + of_key)); };
   const Vec<Half, 8> given_query = row_here(q + i64(batch) * p.q_batch + i64(head) * SIZE);
@@ -162,8 +160,8 @@ extern "C" __global__ void CLUSTER __launch_bounds__(WARPS * 32) attention_one(A
     resolve_index(index, p.keys, fault);
     return;
   }
-  // Nobody reads the new row from the cache: it is written before all that takes time, and the kernel does not end
-  // later for it.
+  // Nobody uses what the cache has in the place of the new row: it is written before all that takes time, and the
+  // kernel does not end later for it.
   to_k += i64(batch) * p.k_batch + i64(kv_head) * SIZE;
   to_v += i64(batch) * p.v_batch + i64(kv_head) * SIZE;
   const bool appends = kv_head * p.sharing == head;
@@ -177,25 +175,24 @@ extern "C" __global__ void CLUSTER __launch_bounds__(WARPS * 32) attention_one(A
 #pragma unroll
   for (int j = 0; j < 8; ++j) query[j] = hold(given_query.at[j]);
   float most = nothing(), sum = 0, y_sums[8] = {};
+  if (!GIVEN || expected.first != range.first || expected.end != range.end) {
+    wait_for_groups<0>();  // two copies to one place would come in any order
+    fill(range);
+  }
+  int slot = 0;
 #pragma unroll 1
   for (i32 begin = range.first + mine; begin - i32(group) < range.end; begin += STEP) {
+    wait_for_groups<STAGES - 1>();
+    Vec<Half, 8> keys[UNROLL], values[UNROLL];
     bool there[UNROLL];
 #pragma unroll
     for (int u = 0; u < UNROLL; ++u) {
       const i32 key = begin + i32(u * GROUPS);
       there[u] = key < range.end;
-      const bool has = GIVEN && begin == mine && key < early;
+      keys[u] = ring[slot + (2 * u) * ROW];
+      values[u] = ring[slot + (2 * u + 1) * ROW];
 #if APPENDS
-      const bool fresh = key == at;
-#else
-      constexpr bool fresh = false;
-#endif
-      if (there[u] && !has && !fresh) {
-        keys[u] = load_vector<8>(of_keys + i64(key) * p.k_row);
-        values[u] = load_vector<8>(of_values + i64(key) * p.v_row);
-      }
-#if APPENDS
-      if (fresh) keys[u] = new_key, values[u] = new_value;
+      if (key == at) keys[u] = new_key, values[u] = new_value;
 #endif
       if (!there[u]) keys[u] = {}, values[u] = {};
     }
@@ -230,6 +227,8 @@ extern "C" __global__ void CLUSTER __launch_bounds__(WARPS * 32) attention_one(A
 #pragma unroll
       for (int j = 0; j < 8; ++j) y_sums[j] = fmaf(weight, hold(values[u].at[j]), y_sums[j]);
     }
+    fetch(slot, begin + STAGES * STEP, range.end);  // what was there is used
+    slot = slot == (STAGES - 1) * SLOT ? 0 : slot + SLOT;
   }
   // The groups of a warp hold the same elements in lanes that are LANES apart: of two such lanes each adds up one half.
   u32 first = of_key;
