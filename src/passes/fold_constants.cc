@@ -12,8 +12,9 @@ namespace temper {
 
 namespace {
 
-// A folded value may be this large, or as large as the constants it comes from: a broadcast of one number to gigabytes
-// is better made when it is needed.
+// A folded value may be this large, or have as many bytes or elements as the constants it comes from: a broadcast of
+// one number to gigabytes is better made when it is needed. Weights in 16 bits that a cast makes f32 become constants
+// however large they are, so that a product of them is one with constant weights.
 constexpr int64_t kMaxFoldedBytes = int64_t(64) << 20;
 // Scalar steps that folding one node may cost (about a second); what takes more is left to the real kernels.
 constexpr double kMaxFoldedWork = 1e9;
@@ -32,18 +33,21 @@ bool may_fold(const Graph& graph, const Node& node, int64_t& left) {
   if (node.op.is<ops::Dequantize>() && size_of(graph.type(node.inputs[0]).dtype) == 1) return false;
   // Those in blocks until a device's tactics have been asked: see fold_blocks.
   if (node.op.is<ops::DequantizeBlocks>()) return false;
-  int64_t given = 0, made = 0;
+  int64_t given = 0, given_elements = 0, made = 0, made_elements = 0;
   for (ValueId input : node.inputs) {
     if (!input.valid()) continue;
     if (!graph.constant(input)) return false;
     given += graph.constant(input)->bytes();
+    given_elements += graph.constant(input)->count();
   }
   for (ValueId output : node.outputs) {
     const TensorType& type = graph.type(output);
     if (!type.is_concrete()) return false;
     made += byte_count(type.dtype, type.dims());
+    made_elements += element_count(type.dims());
   }
-  if (made > std::max(given, kMaxFoldedBytes) || made > left || work_of(graph, node) > kMaxFoldedWork) return false;
+  const bool is_large = made > std::max(given, kMaxFoldedBytes) && made_elements > given_elements;
+  if (is_large || made > left || work_of(graph, node) > kMaxFoldedWork) return false;
   left -= made;
   return true;
 }
