@@ -145,6 +145,9 @@ const char* const kProblems[] = {
     "conv(f16[8,64,16,16], f16[128,64,3,3]*, f32[128,1,1]*, f16[8,128,16,16]) strides=[1,1] pads=[1,1,1,1] "
     "dilations=[1,1] "
     "epilogue=\"(3) 3=add.f32(0,1) 4=cast.f32(2) 5=add.f32(3,4) 6=relu.f32(5) 7=cast.f16(6)\"",
+    "conv(f16[2,64,32,32], f16[320,64,3,3]*, f32[320,1,1]*, f16[2,320,1,1]) strides=[1,1] pads=[1,1,1,1] "
+    "dilations=[1,1] "
+    "epilogue=\"(3) 3=add.f32(0,1) 4=cast.f32(2) 5=add.f32(3,4) 6=cast.f16(5)\"",
     "conv(f32[2,3,17,17], f32[8,3,3,3]*) strides=[2,2] pads=[1,1,1,1] dilations=[1,1] epilogue=\"(1)\"",
     "conv(f32[8,64,16,16], f32[64,64,3,3]*) strides=[1,1] pads=[1,1,1,1] dilations=[1,1] epilogue=\"(1)\"",
     "conv(f32[8,64,16,16], f32[128,64,3,3]*, f32[128,1,1]*, f32[8,128,16,16]) strides=[1,1] pads=[1,1,1,1] "

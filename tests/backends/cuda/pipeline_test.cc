@@ -34,6 +34,7 @@ std::string random_line(uint64_t seed, int64_t largest, bool patch = false) {
                         : result == "u8"             ? "{0..256}"
                                                      : "{-128..128}";
   std::string line, out, bias, attributes;
+  bool per_image = false;
   if (product && (x == "f16" || x == "bf16") && draw.chance(50)) {  // of computed matrices
     const int64_t rows = draw(1, largest), matrices = draw(1, 3), wide = 8 * draw(1, std::max<int64_t>(1, largest / 8));
     const bool transposed = draw.chance(40), shared = draw.chance(50), of_rows = draw.chance(50);
@@ -67,11 +68,12 @@ std::string random_line(uint64_t seed, int64_t largest, bool patch = false) {
     line = concat("conv(", x, '[', images, ',', channels, ',', h, ',', wide, ']', x_range, ", ", w, '[', columns, ',',
                   channels, ',', kh, ',', kw, "]*", w_range);
     out = concat('[', images, ',', columns, ',', oh, ',', ow, ']');
-    bias = concat('[', columns, ",1,1]");
+    per_image = out_unit > 1 && draw.chance(30);
+    bias = per_image ? concat('[', images, ',', columns, ",1,1]") : concat('[', columns, ",1,1]");
     attributes = concat(" strides=[", sh, ',', sw, "] pads=[", top, ',', left, ',', bottom, ',', right, "] dilations=[",
                         dh, ',', dw, ']');
   }
-  line += concat(", f32", bias, '*', integers ? "{-5000..5000}" : "");
+  line += concat(", f32", bias, per_image ? "" : "*", integers ? "{-5000..5000}" : "");
   if (residual) line += concat(", ", result, out, r_range);
   line += ")" + attributes + (x == "f32" ? " tf32=true" : "");
   if (!integers) {
@@ -253,6 +255,29 @@ TEST(EmulatedPipeline, BlocksWithTheSameColumnsLoadThemTogether) {
       testing::check_lines(std::string(config), config.find("x256") == std::string_view::npos ? lines + ragged : lines,
                            emulated.compiler(), emulated.gpu(),
                            {.recipes = "matmul.pipeline", .blocks = blocks, .config = config});
+}
+
+// 160 columns of a tile are two and a half of the pieces that TMA swizzles: residuals, values for each image of two in
+// one tile, bytes.
+TEST(EmulatedPipeline, TilesOf160ColumnsGiveTheReferencesResults) {
+  const testing::EmulatedGpu emulated;
+  constexpr const char* kConvolutions =
+      "conv(f16[3,16,9,7], f16[320,16,3,3]*, f32[320,1,1]*, f16[3,320,1,1], f16[3,320,9,7]) strides=[1,1] "
+      "pads=[1,1,1,1] dilations=[1,1] epilogue=\"(4) 4=add.f32(0,1) 5=cast.f32(2) 6=add.f32(4,5) 7=cast.f32(3) "
+      "8=add.f32(6,7) 9=cast.f16(8)\"\n"
+      "conv(i8[2,128,5,9]{-128..128}, i8[176,128,1,1]*{-128..128}, f32[2,176,5,9]) strides=[1,1] pads=[0,0,0,0] "
+      "dilations=[1,1] epilogue=\"(2) 2=cast.f32(0) 3=constant.f32[0.0009] 4=fma.f32(2,3,1)\"\n";
+  constexpr const char* kProducts =
+      "matmul(f16[200,1000], f16[1000,160]*, f16[200,160]) epilogue=\"(2) 2=cast.f32(1) 3=add.f32(0,2) "
+      "4=cast.f16(3)\"\n"
+      "matmul(bf16[140,968], bf16[968,328]*) epilogue=\"(1)\"\n";
+  for (const std::string_view config : {"tile=128x160", "tile=128x160 together"})
+    testing::check_lines(std::string(config), concat(kConvolutions, kProducts), emulated.compiler(), emulated.gpu(),
+                         {.recipes = "pipeline", .blocks = 3, .config = config});
+  // What blocks of a cluster sum, and all of them run at once.
+  for (const std::string_view config : {"tile=128x160 splits=2", "tile=128x160 splits=4", "tile=64x160 splits=8"})
+    testing::check_lines(std::string(config), kProducts, emulated.compiler(), emulated.gpu(),
+                         {.recipes = "pipeline", .config = config});
 }
 
 constexpr const char* kTuringLines =

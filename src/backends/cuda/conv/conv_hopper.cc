@@ -10,7 +10,7 @@ namespace temper::cuda {
 
 namespace {
 
-Support conv_supports(const Problem& problem) {
+Support conv_supports(const Problem& problem, bool per_image) {
   const auto* op = problem.op.get_if<ops::Conv>();
   if (!op) return refused("not a convolution");
   if (problem.inputs[0].dims().size() != 4) return refused(problem.inputs[0].dims().size() - 2, " spatial axes, not 2");
@@ -26,15 +26,17 @@ Support conv_supports(const Problem& problem) {
       return refused("a padding or kernel beyond 127");
     if (!small_positions(s.in[i])) return refused("an axis of ", s.in[i], " elements");
   }
-  return hopper_gemm_supports(problem);
+  return hopper_gemm_supports(problem, per_image);
 }
+
+Support alone_supports(const Problem& problem) { return conv_supports(problem, true); }
 
 Support pair_supports(const Problem& problem) {
   if (!problem.op.is<ops::ConvChain>()) return refused("not a fused pair of convolutions");
   if (problem.inputs[0].dims().size() != 4) return refused(problem.inputs[0].dims().size() - 2, " spatial axes, not 2");
   const auto pair = conv_pair_of(problem);
   for (const Problem* part : {&pair->first, &pair->second})
-    if (Support support = conv_supports(*part); !support.yes()) return support;
+    if (Support support = conv_supports(*part, false); !support.yes()) return support;
   const HopperGemm first = hopper_gemm_of(pair->first), second = hopper_gemm_of(pair->second);
   if (first.a != second.a || first.b != second.b) return refused("products of ", first.a, " and then of ", second.a);
   for (const HopperGemm& part : {first, second})
@@ -52,9 +54,9 @@ Support pair_supports(const Problem& problem) {
 
 extern const Recipe conv_pipeline_recipe, conv_chain_recipe;
 const Recipe conv_pipeline_recipe{
-    "cuda.conv.pipeline",    13,      conv_supports, hopper_gemm_configs,        hopper_gemm_work, "sm_90a",
-    hopper_gemm_takes_parts, nullptr, false,         hopper_gemm_expected_clocks};
-const Recipe conv_chain_recipe{"cuda.conv.chain", 8,        pair_supports,          hopper_gemm_configs,
+    "cuda.conv.pipeline",    14,      alone_supports, hopper_gemm_configs,        hopper_gemm_work, "sm_90a",
+    hopper_gemm_takes_parts, nullptr, false,          hopper_gemm_expected_clocks};
+const Recipe conv_chain_recipe{"cuda.conv.chain", 9,        pair_supports,          hopper_gemm_configs,
                                hopper_gemm_work,  "sm_90a", hopper_gemm_takes_parts};
 
 }  // namespace temper::cuda

@@ -86,7 +86,7 @@ std::optional<ConvPair> conv_pair_of(const Problem& problem) {
   return pair;
 }
 
-Support hopper_gemm_supports(const Problem& problem) {
+Support hopper_gemm_supports(const Problem& problem, bool per_image) {
   const Port &a = problem.inputs[0], &b = problem.inputs[1];
   if (!on_matrix_units(a.type.dtype, b.type.dtype, allows_tf32(problem)))
     return refused("a product of ", a.type.dtype, " and ", b.type.dtype,
@@ -100,11 +100,12 @@ Support hopper_gemm_supports(const Problem& problem) {
     return refused(s.channels, " channels of ", s.a, ", not whole multiples of 16 bytes");
   if (s.columns == 0) return refused("no output channels");
   if (s.computed_b && s.columns % 8) return refused(s.columns, " columns of a computed second operand");
-  if (Support support = image_epilogue_supports(problem, s.computed_b); !support.yes()) return support;
+  if (Support support = image_epilogue_supports(problem, s.computed_b, per_image); !support.yes()) return support;
   // Inputs along the channels are padded when they are prepacked; those along the rows, too, would have to be shifted.
   const Dims out = problem.outputs[0].dims();
   for (size_t i = 2; s.ragged() && i < problem.inputs.size(); ++i) {
-    if (problem.inputs[i].dims() == out || (along_channels(problem, i) && !problem.inputs[i].is_constant))
+    if (problem.inputs[i].dims() == out || along_images(problem, i) ||
+        (along_channels(problem, i) && !problem.inputs[i].is_constant))
       return refused(s.columns, " output channels of ", s.result,
                      ", not whole multiples of 16 bytes, with an epilogue input that is not constant");
   }
@@ -122,8 +123,8 @@ struct Tile {
   int sharers = 1;        // blocks of a cluster that share the columns of B, and load them together
   bool patches = false;   // taps may read a patch: of the tiles that could, this one won wherever a patch did
 
-  // Blocks per SM. Those with one consumer leave room for another.
-  int blocks() const { return consumers == 1 ? 2 : 1; }
+  // Blocks per SM. Those with one consumer leave room for another, if its registers hold the sums of half an SM.
+  int blocks() const { return consumers == 1 && rows * columns <= 64 * 128 ? 2 : 1; }
   int64_t shared_bytes() const { return blocks() == 2 ? 113 << 10 : 227 << 10; }
 };
 constexpr Tile kTiles[] = {{"tile=128x128", 128, 128, false},
@@ -140,7 +141,13 @@ constexpr Tile kTiles[] = {{"tile=128x128", 128, 128, false},
                            {"tile=64x32 splits=2", 64, 32, true, 1, 2},
                            {"tile=64x64 splits=2", 64, 64, true, 1, 2},
                            {"tile=64x64 splits=4", 64, 64, true, 1, 4},
-                           {"tile=64x64 splits=8", 64, 64, true, 1, 8}};
+                           {"tile=64x64 splits=8", 64, 64, true, 1, 8},
+                           // 320, 640 and 1280 columns, as of diffusion models, fill the SMs with one of these.
+                           {"tile=128x160", 128, 160, false},
+                           {"tile=128x160 together", 64, 160, true},
+                           {"tile=128x160 splits=2", 128, 160, true, 1, 2},
+                           {"tile=128x160 splits=4", 128, 160, true, 1, 4},
+                           {"tile=64x160 splits=8", 64, 160, true, 1, 8}};
 // Tiles of fused pairs. A tile has all columns of the first convolution.
 constexpr Tile kPairTiles[] = {{"tile=64x64 groups=4", 64, 64, false, 4},
                                {"tile=128x64 groups=3", 128, 64, false, 3, 1, 1, true},
@@ -264,7 +271,7 @@ std::optional<Choice> choice_of(const Task& t, const Tile& tile, bool patch) {
   Choice choice{&tile};
   choice.patch = choice.resident = patch;
   if (patch && (!tile.patches || !takes_patch(t.first, stage_rows(t, choice)) || blocks_of(t, choice) == 0)) return {};
-  if (t.first.computed_b && (tile.splits > 1 || tile.sharers > 1 || tile.columns < 64)) return {};
+  if (t.first.computed_b && (tile.splits > 1 || tile.sharers > 1 || tile.columns % 64 != 0)) return {};
   if (tile.splits > 1) {
     // Each block has something to sum, and all blocks run at once.
     const bool all = (tile.splits - 1) * slices_of_block(t, choice) < t.first.slices();
@@ -305,7 +312,7 @@ bool worth_a_patch(const Task& t, const Choice& c) { return tiles_of(t, c) > blo
 
 // Of the products of transformers that fill an H200, none was as fast with these tiles as with the best one.
 bool is_small(const Tile& tile) {
-  return tile.rows * tile.columns < 64 * 128 || tile.consumers == 1 || tile.columns > 128;
+  return tile.rows * tile.columns < 64 * 128 || tile.consumers == 1 || tile.columns > 160;
 }
 
 // A rough estimate in clocks, which ranks candidates; only the top of the ranking is measured. An SM multiplies
@@ -314,12 +321,13 @@ bool is_small(const Tile& tile) {
 double expected_clocks(const Task& t, const Choice& c, int64_t result_bytes) {
   const Tile& tile = *c.tile;
   const int64_t rows = tile_rows(tile), columns = chunks_of(t, tile) * tile.columns,
-                parts = tiles_of(t, c) * tile.splits, wide = std::max(tile.columns, 64) / 64;
+                parts = tiles_of(t, c) * tile.splits;
   const int64_t busy = std::clamp<int64_t>(blocks_of(t, c) / tile.blocks(), 1, std::max<int64_t>(1, parts));
-  const double each = double(ceil_div(parts, busy)), from_cache = std::min(64.0, 44.0 * t.sms / double(busy));
+  const double wide = double(std::max(tile.columns, 64)) / 64, each = double(ceil_div(parts, busy)),
+               from_cache = std::min(64.0, 44.0 * t.sms / double(busy));
   const int64_t shared_away = tile.columns * t.first.slice() * (tile.sharers - 1) / tile.sharers;
   const double second = t.second ? double(columns) / 64 * double(t.second->slice() * t.second->slices()) : 0;
-  const double products = double(rows) / 64 * (double(wide * t.first.slice()) * double(slices_of_block(t, c)) + second),
+  const double products = double(rows) / 64 * (wide * double(t.first.slice()) * double(slices_of_block(t, c)) + second),
                loads = double((stage_bytes(t, c) - shared_away) * steps_of(t, c)) / from_cache,
                memory = double(rows * columns * result_bytes) / 14 / tile.splits,
                epilogue = double(tile.rows * (columns + (t.second ? tile.columns : 0))) / 128 * 10 / tile.splits;
@@ -464,13 +472,16 @@ TensorMapSpec map_of_a(const HopperGemm& s, int64_t rows, bool patch) {
   return map;
 }
 
+// Of a row of so many bytes, those that TMA moves at a time, which is what it swizzles by.
+int64_t piece_bytes(int64_t row) { return row < 128 ? row : row % 128 == 0 ? 128 : 64; }
+
 // Rows of a tile as TMA loads residuals and stores results. Those of a patch are positions of `patch`, the first
 // convolution: residuals of those that are no results are zeros.
 TensorMapSpec map_of_results(const HopperGemm& s, int64_t pitch, int64_t rows, int64_t columns,
                              const HopperGemm* patch = nullptr) {
   TensorMapSpec map;
   map.element_bytes = int(size_of(s.result));
-  map.swizzle = int(std::min<int64_t>(128, columns * map.element_bytes));
+  map.swizzle = int(piece_bytes(columns * map.element_bytes));
   if (patch) {
     const uint64_t step = uint64_t(pitch * map.element_bytes), wide = uint64_t(s.out[1]), high = uint64_t(s.out[0]);
     map.sizes = {uint64_t(s.columns), wide, high, uint64_t(s.images)};
@@ -518,13 +529,13 @@ TensorMapSpec map_of_computed(const HopperGemm& s, int64_t columns) {
 struct HopperGemmConstants {
   std::string_view sum;  // a type
   int matrix;
-  int64_t v, warpgroup_m, tile_n, chunks, extra_chunks, slice, stages, resident, consumers, element, arrays;
+  int64_t v, warpgroup_m, tile_n, chunks, extra_chunks, slice, stages, resident, consumers, blocks, element, arrays;
   struct Pair {  // of fused convolutions
     int64_t first_arrays, first_v, between, then_slice, then_slices;
   };
   std::optional<Pair> pair;
   int splits, sharers, matrices;
-  bool constant_columns, cooperative, im2col, ragged;
+  bool constant_columns, by_image, cooperative, im2col, ragged;
   int64_t patch;
   std::string extras, extra_names;
   int64_t extra_stages;
@@ -548,6 +559,7 @@ std::string HopperGemmConstants::text() const {
                                                             {"STAGES", stages},
                                                             {"RESIDENT", resident},
                                                             {"CONSUMERS", consumers},
+                                                            {"LEAST_BLOCKS", blocks},
                                                             {"ELEMENT", element},
                                                             {"PATCH", patch},
                                                             {"ARRAYS", arrays},
@@ -557,13 +569,15 @@ std::string HopperGemmConstants::text() const {
                                    {"BETWEEN", pair->between},
                                    {"THEN_SLICE", pair->then_slice},
                                    {"THEN_SLICES", pair->then_slices}});
-  std::string out =
-      concat(type_alias("Sum", sum), macro("MATRIX", matrix), int_constants(numbers),
-             macro("FUSED_PAIR", int(pair.has_value())), macro("SPLITS", splits), macro("SHARERS", sharers),
-             macro("MATRICES", matrices), macro("RAGGED", int(ragged)),
-             bool_constants({{"CONSTANT_COLUMNS", constant_columns}, {"COOPERATIVE", cooperative}, {"IM2COL", im2col}}),
-             macro("EXTRAS", extras), macro("EXTRA_NAMES", extra_names), macro("EXTRA_STAGES", extra_stages),
-             macro("STORED", int(stored)));
+  std::string out = concat(type_alias("Sum", sum), macro("MATRIX", matrix), int_constants(numbers),
+                           macro("FUSED_PAIR", int(pair.has_value())), macro("SPLITS", splits),
+                           macro("SHARERS", sharers), macro("MATRICES", matrices), macro("RAGGED", int(ragged)),
+                           bool_constants({{"CONSTANT_COLUMNS", constant_columns},
+                                           {"BY_IMAGE", by_image},
+                                           {"COOPERATIVE", cooperative},
+                                           {"IM2COL", im2col}}),
+                           macro("EXTRAS", extras), macro("EXTRA_NAMES", extra_names),
+                           macro("EXTRA_STAGES", extra_stages), macro("STORED", int(stored)));
   if (extra) out += concat(macro("EXTRA_NAME", concat('e', extra->input)), type_alias("Extra", extra->type));
   return out;
 }
@@ -630,9 +644,11 @@ Recipe::Work hopper_gemm_work(const Problem& problem, const Config& config, cons
   ImageEpilogue first;  // in a pair
   if (pair) first = image_epilogue(pair->first, accumulator, s.v(), numbers, true);
   const int shift = int(second_weights) - 1;  // of the inputs of the last product
-  bool constant_columns = true;
-  for (size_t i = 2; i < problem.inputs.size(); ++i)
+  bool constant_columns = true, by_image = false;
+  for (size_t i = 2; i < problem.inputs.size(); ++i) {
+    by_image |= along_images(problem, i);
     constant_columns &= problem.inputs[i].is_constant || problem.inputs[i].dims() == problem.outputs[0].dims();
+  }
   ImageEpilogue epilogue = image_epilogue(pair ? pair->second : problem, accumulator, last.v(), numbers, false, shift);
   // Vectors of the last columns reach beyond the end of inputs along them.
   for (size_t i = 2; s.ragged() && i < problem.inputs.size(); ++i) {
@@ -667,6 +683,7 @@ Recipe::Work hopper_gemm_work(const Problem& problem, const Config& config, cons
       .stages = stages,
       .resident = choice.resident ? s.slices() : 0,
       .consumers = tile.consumers,
+      .blocks = tile.blocks(),
       .element = s.element(),
       .arrays = last.arrays,
       .splits = tile.splits,
@@ -675,6 +692,7 @@ Recipe::Work hopper_gemm_work(const Problem& problem, const Config& config, cons
                   : s.b_by_rows ? 2
                                 : 1,
       .constant_columns = constant_columns,
+      .by_image = by_image,
       .cooperative = tile.cooperative,
       .im2col = s.im2col,
       .ragged = last.ragged(),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrix products and convolutions on Hopper (sm_90a), by TMA and wgmma.
 //
-// The kernel is warp-specialized and persistent. The grid has one block per SM (two if CONSUMERS is 1), and each block
+// The kernel is warp-specialized and persistent. The grid has LEAST_BLOCKS blocks per SM, one or two, and each block
 // walks over output tiles. Warpgroup 0 is the producer: one of its threads issues TMA loads into a STAGES-deep ring of
 // K slices. For convolutions TMA itself gathers the pixels of a filter tap (im2col mode). The CONSUMERS other
 // warpgroups run wgmma and apply the epilogue from registers. In the ping-pong schedule consumers own alternate tiles,
@@ -64,13 +64,14 @@
 // prepacked.
 //
 // Generated before this text: MATRIX, Sum, WARPGROUP_M (M rows of one consumer's tile), TILE_N, SLICE (bytes of K: 128,
-// 64 or 32), STAGES, RESIDENT (0: none), CONSUMERS, SPLITS, SHARERS, MATRICES, V, ELEMENT (bytes of an element of A or
-// B), COOPERATIVE, IM2COL, PATCH (positions of a patch, 0: none), RAGGED, EXTRA_STAGES (0: there is no such tensor;
-// otherwise EXTRA_NAME and Extra are its name and element type), STORED, EXTRA_CHUNKS (chunks of the extra tensor that
-// are loaded at a time), EXTRA_NAMES, CONSTANT_COLUMNS, ARRAYS and FOR_ARRAYS(f), which expands f(i, type, name) for
-// each array, FUSED_PAIR, CHUNKS (1 unless FUSED_PAIR), and the text of image_epilogue. With FUSED_PAIR also FIRST_V,
-// BETWEEN (columns of the first product), THEN_SLICE and THEN_SLICES (bytes of a K slice of the second product, and
-// their number), and the text of image_epilogue for the first convolution, with FIRST_ARRAYS.
+// 64 or 32), STAGES, RESIDENT (0: none), CONSUMERS, LEAST_BLOCKS, SPLITS, SHARERS, MATRICES, V, ELEMENT (bytes of an
+// element of A or B), COOPERATIVE, IM2COL, PATCH (positions of a patch, 0: none), RAGGED, EXTRA_STAGES (0: there is no
+// such tensor; otherwise EXTRA_NAME and Extra are its name and element type), STORED, BY_IMAGE (there are ImageExtras),
+// EXTRA_CHUNKS (chunks of the extra tensor that are loaded at a time), EXTRA_NAMES, CONSTANT_COLUMNS, ARRAYS and
+// FOR_ARRAYS(f), which expands f(i, type, name) for each array, FUSED_PAIR, CHUNKS (1 unless FUSED_PAIR), and the text
+// of image_epilogue. With FUSED_PAIR also FIRST_V, BETWEEN (columns of the first product), THEN_SLICE and THEN_SLICES
+// (bytes of a K slice of the second product, and their number), and the text of image_epilogue for the first
+// convolution, with FIRST_ARRAYS.
 #include "backends/cuda/support/memory.cuh"
 #include "backends/cuda/support/wgmma.cuh"
 
@@ -89,10 +90,11 @@ struct Parameters {
 };
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-// Registers of a producer thread and of a consumer thread; an SM has 65536. Two blocks with one consumer share an SM,
-// and do not move registers between their warpgroups.
-constexpr int FEW = CONSUMERS == 2 ? 40 : 24, MANY = CONSUMERS == 2 ? 232 : CONSUMERS == 3 ? 160 : 112;
-constexpr int LEAST_BLOCKS = CONSUMERS == 1 ? 2 : 1;
+// Registers of a producer thread and of a consumer thread; an SM has 65536. Blocks with one consumer do not move
+// registers between their warpgroups.
+constexpr int FEW = CONSUMERS == 2 ? 40 : 24, MANY = CONSUMERS == 3                        ? 160
+                                                     : CONSUMERS == 4 || LEAST_BLOCKS == 2 ? 112
+                                                                                           : 232;
 constexpr int TILE_M = COOPERATIVE ? CONSUMERS * WARPGROUP_M : WARPGROUP_M;
 constexpr int BYTES_A = (PATCH ? PATCH : TILE_M) * SLICE, BYTES_B = TILE_N * SLICE,
               STAGE = (BYTES_A + 1023) / 1024 * 1024 + (RESIDENT ? 0 : BYTES_B);
@@ -190,7 +192,7 @@ DEVICE u32 place_in_tile(u32 row, u32 byte) {
 }
 
 #if EXTRA_STAGES
-constexpr int PIECE = ROW_OUT < 128 ? ROW_OUT : 128;
+constexpr int PIECE = ROW_OUT < 128 ? ROW_OUT : ROW_OUT % 128 == 0 ? 128 : 64;
 
 // The offset in a tile, in bytes, of the thread's row number m and its columns of `group`. The thread's first row and
 // column are (my_row, my_column).
@@ -447,8 +449,11 @@ struct Ahead {
   ColumnExtras columns;
   RowExtras rows;
 };
-DEVICE void read_columns([[maybe_unused]] Ahead& ahead, [[maybe_unused]] const Unit& unit, EXTRAS const Parameters&) {
+DEVICE void read_columns([[maybe_unused]] Ahead& ahead, [[maybe_unused]] const Unit& unit, EXTRAS const Parameters& p) {
   if (unit.exists) { COLUMN_EXTRAS(ahead.columns, unit.column) }
+  if constexpr (BY_IMAGE) {
+    if (unit.exists) { IMAGE_EXTRAS(ahead.columns, pixel_of(unit.row, p).image, unit.column) }
+  }
 }
 DEVICE void read_rows([[maybe_unused]] Ahead& ahead, [[maybe_unused]] const Unit& unit, EXTRAS const Parameters& p) {
   if (unit.exists) { ROW_EXTRAS(ahead.rows, i64(unit.row) * p.extra_ld + unit.column) }
@@ -527,6 +532,8 @@ constexpr bool ROWS_AHEAD = EXTRA_STAGES == 0 && ROW_WORDS > 0 && ROW_WORDS <= F
 struct Early {
   LineExtras lines[BLOCKS_M * 2];
   RowExtras rows[ROWS_AHEAD ? N_GROUPS : 1][ROWS_AHEAD ? BLOCKS_M * 2 : 1];
+  u32 image_of[BY_IMAGE ? BLOCKS_M * 2 : 1];
+  ImageExtras images[BY_IMAGE ? N_GROUPS : 1];  // of the first row's
 };
 // `earlier`: rows of the matrices before this one.
 DEVICE void read_early(Early& early, [[maybe_unused]] u32 earlier, u32 row, u32 column, EXTRAS const Parameters& p) {
@@ -534,6 +541,18 @@ DEVICE void read_early(Early& early, [[maybe_unused]] u32 earlier, u32 row, u32 
   for (int m = 0; m < BLOCKS_M * 2; ++m) {
     [[maybe_unused]] const u32 r = row_of_output(row + m / 2 * 64 + m % 2 * 8, p);
     if (r < p.rows) { LINE_EXTRAS(early.lines[m], r) }
+  }
+  if constexpr (BY_IMAGE) {
+#pragma unroll
+    for (int m = 0; m < BLOCKS_M * 2; ++m) {  // rows that are no results read of the first image
+      const u32 of_gemm = row + m / 2 * 64 + m % 2 * 8;
+      early.image_of[m] = row_of_output(of_gemm, p) < p.rows ? pixel_of(of_gemm, p).image : 0;
+    }
+#pragma unroll
+    for (int group = 0; group < N_GROUPS; ++group) {
+      const u32 c = column + group * 4 * V;
+      if (c < p.columns) { IMAGE_EXTRAS(early.images[group], early.image_of[0], c) }
+    }
   }
   if constexpr (ROWS_AHEAD) {
 #pragma unroll
@@ -617,6 +636,7 @@ DEVICE void finish(const Sum (&sums)[BLOCKS_M][TILE_N / 2], const Early& early, 
       FOR_ARRAYS(COPIED)
       COLUMN_EXTRAS(columns, c)
     }
+    if constexpr (BY_IMAGE) static_cast<ImageExtras&>(columns) = early.images[group];
     [[maybe_unused]] RowExtras rows[BLOCKS_M * 2];
 #pragma unroll
     for (int m = 0; m < BLOCKS_M * 2; ++m) {
@@ -634,6 +654,9 @@ DEVICE void finish(const Sum (&sums)[BLOCKS_M][TILE_N / 2], const Early& early, 
     }
 #pragma unroll
     for (int m = 0; m < BLOCKS_M * 2; ++m) {
+      if constexpr (BY_IMAGE && BLOCKS_M * 2 > 1) {
+        if (m > 0 && early.image_of[m] != early.image_of[m - 1]) { IMAGE_EXTRAS(columns, early.image_of[m], c) }
+      }
 #if !STORED
       const u32 r = row_of_output(row + m / 2 * 64 + m % 2 * 8, p);
       if (!MATRICES && r >= p.rows) continue;

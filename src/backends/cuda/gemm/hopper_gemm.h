@@ -66,8 +66,8 @@ bool pair_fits(const ConvPair& pair);
 
 // What convolutions and matrix products have in common: dtypes, weights (constant, or of a product of 16 bits),
 // alignment, the epilogue. The problem is a convolution or product; the limits of im2col and of matmul's operands are
-// for the caller to check.
-Support hopper_gemm_supports(const Problem& problem);
+// for the caller to check. `per_image`: whether its epilogue may read one value for each channel of each image.
+Support hopper_gemm_supports(const Problem& problem, bool per_image = false);
 
 // For recipes of such problems and of fused pairs.
 std::vector<Config> hopper_gemm_configs(const Problem& problem, const GpuProperties& gpu);

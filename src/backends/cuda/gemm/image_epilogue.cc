@@ -17,19 +17,22 @@ size_t inner_axis(const Problem& problem) { return conv_of(problem.op) ? 1 : pro
 struct EpilogueText {
   std::string code;              // the function epilogue
   std::string_view output, acc;  // types
-  std::string column_fields, row_fields, line_fields, column_loads, row_loads, line_loads, epilogue;
+  std::string column_fields, row_fields, line_fields, image_fields, column_loads, row_loads, line_loads, image_loads,
+      epilogue;
 
   std::string text(bool first) const;
 };
 
 std::string EpilogueText::text(bool first) const {
   const std::string types =
-      concat(code, type_alias("Output", output), type_alias("Acc", acc), "struct ColumnExtras { ", column_fields,
-             "};\nstruct RowExtras { ", row_fields, "};\nstruct LineExtras { ", line_fields, "};\n");
+      concat(code, type_alias("Output", output), type_alias("Acc", acc), "struct ImageExtras { ", image_fields,
+             "};\nstruct ColumnExtras : ImageExtras { ", column_fields, "};\nstruct RowExtras { ", row_fields,
+             "};\nstruct LineExtras { ", line_fields, "};\n");
   const std::string_view prefix = first ? "FIRST_" : "";
   return concat(
       first ? concat("namespace first {\n", types, "}\n") : types,
       macro(concat(prefix, "COLUMN_EXTRAS(to, c)"), column_loads),
+      macro(concat(prefix, "IMAGE_EXTRAS(to, image, c)"), image_loads),
       macro(concat(prefix, "ROW_EXTRAS(to, at)"), row_loads), macro(concat(prefix, "LINE_EXTRAS(to, r)"), line_loads),
       macro(concat(prefix, "EPILOGUE(sum, columns, row, line, v)"), concat(first ? "first::" : "", epilogue)));
 }
@@ -51,12 +54,12 @@ static bool along_rows(const Problem& problem, size_t i) {
   return true;
 }
 
-Support image_epilogue_supports(const Problem& problem, bool per_row) {
+Support image_epilogue_supports(const Problem& problem, bool per_row, bool per_image) {
   const Dims out = problem.outputs[0].dims();
   const size_t inner = inner_axis(problem);
   for (size_t i = 2; i < problem.inputs.size(); ++i) {
     const Dims from = problem.inputs[i].dims();
-    if (from == out || (per_row && along_rows(problem, i))) continue;
+    if (from == out || (per_row && along_rows(problem, i)) || (per_image && along_images(problem, i))) continue;
     const Dims strides = broadcast_strides(from, out);
     for (size_t axis = 0; axis < out.size(); ++axis)
       if (axis != inner && strides[axis] != 0)
@@ -76,8 +79,16 @@ bool along_channels(const Problem& problem, size_t i) {
   const Dims from = problem.inputs[i].dims(), out = problem.outputs[0].dims();
   return from != out && broadcast_strides(from, out)[inner_axis(problem)] != 0;
 }
+bool along_images(const Problem& problem, size_t i) {
+  const Dims from = problem.inputs[i].dims(), out = problem.outputs[0].dims();
+  if (!conv_of(problem.op) || from == out) return false;
+  const Dims strides = broadcast_strides(from, out);
+  for (size_t axis = 0; axis < out.size(); ++axis)
+    if ((strides[axis] != 0) != (axis < 2)) return false;
+  return true;
+}
 bool is_channel_array(const Problem& problem, size_t i) {
-  return size_of(problem.inputs[i].type.dtype) == 4 && along_channels(problem, i);
+  return size_of(problem.inputs[i].type.dtype) == 4 && along_channels(problem, i) && !along_images(problem, i);
 }
 
 ImageEpilogue image_epilogue(const Problem& problem, DType accumulator, int64_t v, ProgramNumbers& numbers, bool first,
@@ -86,13 +97,13 @@ ImageEpilogue image_epilogue(const Problem& problem, DType accumulator, int64_t 
   ImageEpilogue epilogue;
   const Program& program = epilogue_of(problem);
   std::vector<DType> dtypes{accumulator};
-  enum { kColumns, kRows, kLines };
-  std::string call, fields[3], loads[3];  // of channels, of positions, of rows of a matrix
+  enum { kColumns, kRows, kLines, kImages };
+  std::string call, fields[4], loads[4];  // of channels, of positions, of rows of a matrix, of channels of an image
   for (size_t i = 2; i < problem.inputs.size(); ++i) {
     const Dims from = problem.inputs[i].dims();
-    const bool of_row = along_rows(problem, i), whole = from == out,
+    const bool of_row = along_rows(problem, i), of_image = along_images(problem, i), whole = from == out,
                splat = !whole && broadcast_strides(from, out)[inner_axis(problem)] == 0;
-    const int kind = whole ? kRows : of_row ? kLines : kColumns;
+    const int kind = whole ? kRows : of_row ? kLines : of_image ? kImages : kColumns;
     const DType dtype = problem.inputs[i].type.dtype;
     const std::string name = concat('e', int(i) + input);
     const bool bytes = whole && v % 4 == 0 && wants_bytes_as_floats(program, int(i) - 1, dtype);
@@ -106,10 +117,11 @@ ImageEpilogue image_epilogue(const Problem& problem, DType accumulator, int64_t 
                           : bytes ? "bytes"
                                   : "vector",
                           '<', of_row ? 1 : v, ">(", name,
-                          of_row  ? " + (r)"
-                          : splat ? ""
-                          : whole ? " + (at)"
-                                  : " + (c)",
+                          of_row     ? " + (r)"
+                          : splat    ? ""
+                          : whole    ? " + (at)"
+                          : of_image ? " + i64(image) * p.columns + (c)"
+                                     : " + (c)",
                           "); ");
     call += bytes ? byte_argument(type, loaded) : concat(", hold(", loaded, of_row ? ".at[0])" : ".at[v])");
     if (bytes) want_byte_pattern(fields[kColumns], loads[kColumns]);
@@ -125,9 +137,11 @@ ImageEpilogue image_epilogue(const Problem& problem, DType accumulator, int64_t 
       .column_fields = fields[kColumns],
       .row_fields = fields[kRows],
       .line_fields = fields[kLines],
+      .image_fields = fields[kImages],
       .column_loads = loads[kColumns],
       .row_loads = loads[kRows],
       .line_loads = loads[kLines],
+      .image_loads = loads[kImages],
       .epilogue = concat(code.call, accumulator == DType::f16 ? "op::round_f16" : "", "(sum)", call, ")"),
   };
   epilogue.text = parts.text(first);

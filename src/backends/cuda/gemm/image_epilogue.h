@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Text of epilogues for kernels that write channels_last (or matrices) and compute V neighbouring channels (columns) at
-// a time. The epilogue's inputs have the output's shape, or one value per channel.
+// a time. The epilogue's inputs have the output's shape, or one value per channel, perhaps of each image.
 #pragma once
 #include "backends/cuda/recipe.h"
 #include "backends/cuda/support/program_code.h"
@@ -9,20 +9,25 @@ namespace temper::cuda {
 
 // The epilogue of a convolution or product. Its inputs are the problem's from the third on.
 const Program& epilogue_of(const Problem& problem);
-// `per_row`: whether an input may have one value for each row of a matrix.
-Support image_epilogue_supports(const Problem& problem, bool per_row = false);
+// `per_row`: whether an input may have one value for each row of a matrix; `per_image`: one for each channel of each
+// image.
+Support image_epilogue_supports(const Problem& problem, bool per_row = false, bool per_image = false);
 // Layouts of the problem's inputs: channels_last for those of the epilogue that have the output's shape.
 std::vector<Layout> image_epilogue_layouts(const Problem& problem);
 
-// Whether input `i` has one number per channel, and whether that has 4 bytes.
+// Whether input `i` has one number per channel, whether it has them for each image of several, and whether it has 4
+// bytes for each channel of all images.
 bool along_channels(const Problem& problem, size_t i);
+bool along_images(const Problem& problem, size_t i);
 bool is_channel_array(const Problem& problem, size_t i);
 
 struct ImageEpilogue {
-  // The text defines the types Output and Acc (held); ColumnExtras (values per channel), RowExtras (V values of each
-  // input of the output's shape) and LineExtras (one value for a row of a matrix); the macros COLUMN_EXTRAS(to, c),
-  // ROW_EXTRAS(to, at) and LINE_EXTRAS(to, r), which load them for channel c, position `at` of the output and row r of
-  // its matrix; and EPILOGUE(sum, columns, row, line, v), which computes element v. V is the kernel's `v`.
+  // The text defines the types Output and Acc (held); ColumnExtras (values per channel, those of its base ImageExtras
+  // for one image), RowExtras (V values of each input of the output's shape) and LineExtras (one value for a row of a
+  // matrix); the macros COLUMN_EXTRAS(to, c), IMAGE_EXTRAS(to, image, c), ROW_EXTRAS(to, at) and LINE_EXTRAS(to, r),
+  // which load them for channel c, that of an image, position `at` of the output and row r of its matrix; and
+  // EPILOGUE(sum, columns, row, line, v), which computes element v. V is the kernel's `v`, and p.columns the number of
+  // channels.
   std::string text;
   std::string parameters;           // of the kernel: "const float* e2, const i8* e3, "
   std::string names;                // "e2, e3, "
