@@ -80,6 +80,9 @@ const char* const kProblems[] = {
     "fused_softmax(f32[2,12,197,197], f32[197,197]*) prologue=\"(2) 2=add.f32(0,1)\" axis=3 epilogue=\"(1) "
     "1=cast.bf16(0)\"",
     "attention(f16[8,128,768], f16[8,128,768], f16[8,128,768], f32[8,1,1,128]) heads=12 kv_heads=12 scale=0.125",
+    "attention(bf16[2,4096,320], bf16[2,4096,320], bf16[2,4096,320]) heads=8 kv_heads=8 scale=0.158",
+    "attention(f16[2,1024,640], f16[2,77,640], f16[2,77,640]) heads=8 kv_heads=8 scale=0.112",
+    "attention(f16[2,256,1280], f16[2,256,1280], f16[2,256,1280]) heads=8 kv_heads=8 scale=0.079",
     "attention(bf16[1,4096,2048], bf16[1,4096,512], bf16[1,4096,512]) heads=16 kv_heads=4 scale=0.0883 right=0",
     "attention(f16[2,300,512], f16[2,77,512], f16[2,77,512], bool[77], i64[2]) heads=2 kv_heads=2 scale=0.0625 "
     "softcap=30 zero_nan=true",

@@ -27,6 +27,12 @@ Heads heads_of(const Problem& problem) {
   const ops::AttentionSizes s = attention_sizes(problem);
   return {round_up<int64_t>(s.key_size, kPiece), round_up<int64_t>(s.value_size, kPiece)};
 }
+// Of the products with values: the fewest that a multiplication of mma.cuh has.
+int64_t columns_of_product(int64_t value_size) {
+  for (const int64_t columns : {32, 48, 64, 80, 96, 128, 160, 192})
+    if (value_size <= columns) return columns;
+  return 256;
+}
 int64_t largest_head(const Problem& problem) {
   const Heads heads = heads_of(problem);
   return std::max(heads.query, heads.value);
@@ -116,7 +122,9 @@ Recipe::Work work(const Problem& problem, const Config& config, const GpuPropert
                                           {"STAGES", kStages},
                                           {"LEAST_BLOCKS", blocks},
                                           {"QUERY_SIZE", heads.query},
-                                          {"VALUE_SIZE", heads.value}}),
+                                          {"VALUE_SIZE", heads.value},
+                                          {"QUERY_DEPTH", round_up<int64_t>(s.key_size, 16)},
+                                          {"VALUE_COLUMNS", columns_of_product(s.value_size)}}),
                            "#include \"backends/cuda/attention/attention_hopper.cu\"\n");
   const int64_t tiles = ceil_div<int64_t>(s.queries, tile.consumers * 64);
   job.shape.block = {uint32_t(tile.consumers * 128 + (tile.consumers > 1 ? 128 : 32)), 1, 1};
@@ -130,7 +138,7 @@ Recipe::Work work(const Problem& problem, const Config& config, const GpuPropert
 }  // namespace
 
 extern const Recipe attention_hopper_recipe;
-const Recipe attention_hopper_recipe{"cuda.attention.hopper", 2, supports, configs, work, "sm_90a",
+const Recipe attention_hopper_recipe{"cuda.attention.hopper", 3, supports, configs, work, "sm_90a",
                                      attention_takes_parts};
 
 }  // namespace temper::cuda

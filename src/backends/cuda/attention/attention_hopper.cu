@@ -12,8 +12,9 @@
 // What lies beyond the tensors' ends reads as zeros; TMA stores no results there.
 //
 // Defined before this text: what scores.cuh wants, CONSUMERS, STAGES, LEAST_BLOCKS (of an SM), QUERY_SIZE and
-// VALUE_SIZE (the sizes of a head, rounded up to 64), and ARGUMENTS: the mask and the lengths where there are some,
-// each with a comma behind it.
+// VALUE_SIZE (the sizes of a head, rounded up to 64), QUERY_DEPTH (what the first product sums: the size rounded up to
+// 16), VALUE_COLUMNS (what the second one computes, at most VALUE_SIZE), and ARGUMENTS: the mask and the lengths where
+// there are some, each with a comma behind it.
 using Sum = float;
 #include "backends/cuda/attention/scores.cuh"
 #include "backends/cuda/support/wgmma.cuh"
@@ -77,12 +78,13 @@ DEVICE void multiply_keys(float (&s)[SCORES], u32 queries, u32 keys) {
   for (int piece = 0; piece < QUERY_PIECES; ++piece)
 #pragma unroll
     for (int step = 0; step < 4; ++step)
-      multiply_group(s, descriptor<128>(queries + piece * BYTES_ROWS) + step * 2,
-                     descriptor<128>(keys + piece * BYTES_PIECE) + step * 2, piece + step > 0);
+      if (piece * PIECE + step * 16 < QUERY_DEPTH)
+        multiply_group(s, descriptor<128>(queries + piece * BYTES_ROWS) + step * 2,
+                       descriptor<128>(keys + piece * BYTES_PIECE) + step * 2, piece + step > 0);
   commit_products();
 }
 // Issues the products of weights with the values of a block.
-DEVICE void multiply_values(float (&y)[VALUE_SIZE / 2], const u32 (&weights)[KEYS / 16][4], u32 values, u32 add) {
+DEVICE void multiply_values(float (&y)[VALUE_COLUMNS / 2], const u32 (&weights)[KEYS / 16][4], u32 values, u32 add) {
   renew(y);
   begin_products();
 #pragma unroll
@@ -114,10 +116,10 @@ DEVICE void attend(u32 shared, u32 consumer, const Place& at, const Mask* mask, 
   };
 
   Sums mine;
-  float s[SCORES], y[VALUE_SIZE / 2], before[2];
+  float s[SCORES], y[VALUE_COLUMNS / 2], before[2];
   u32 weights[KEYS / 16][4];
 #pragma unroll
-  for (int i = 0; i < VALUE_SIZE / 2; ++i) y[i] = 0;
+  for (int i = 0; i < VALUE_COLUMNS / 2; ++i) y[i] = 0;
   auto pack = [&] {
 #pragma unroll
     for (int step = 0; step < KEYS / 16; ++step) {
@@ -162,7 +164,7 @@ DEVICE void attend(u32 shared, u32 consumer, const Place& at, const Mask* mask, 
       if (lane == 0) arrive(values_empty(shared, values.stage));
       values.advance();
 #pragma unroll
-      for (int i = 0; i < VALUE_SIZE / 2; ++i) y[i] *= before[i / 2 % 2];
+      for (int i = 0; i < VALUE_COLUMNS / 2; ++i) y[i] *= before[i / 2 % 2];
       pack();
     }
     wait_for_phase(values_full(shared, values.stage), values.phase);
@@ -179,7 +181,7 @@ DEVICE void attend(u32 shared, u32 consumer, const Place& at, const Mask* mask, 
     const u32 row = warp * 16 + lane / 4 + half * 8;
     u8* const to = dynamic_shared() + consumer * BYTES_QUERIES + row * 128;
 #pragma unroll
-    for (int n = 0; n < VALUE_SIZE / 8; ++n) {
+    for (int n = 0; n < VALUE_COLUMNS / 8; ++n) {
       const float low = none ? 0.0f : y[n * 4 + half * 2] * by, high = none ? 0.0f : y[n * 4 + half * 2 + 1] * by;
       *reinterpret_cast<u32*>(to + n / 8 * BYTES_ROWS + ((n % 8 ^ row % 8) * 16 + lane % 4 * 4)) =
           two_halves(low, high);

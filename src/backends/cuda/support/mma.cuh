@@ -142,9 +142,18 @@ MULTIPLY_GROUP_BY_ROWS(128, NAMES_0 "," NAMES_1 "," NAMES_2 "," NAMES_3, "%64", 
 MULTIPLY_GROUP_BY_ROWS(256, NAMES_0 "," NAMES_1 "," NAMES_2 "," NAMES_3 "," NAMES_4 "," NAMES_5 "," NAMES_6 "," NAMES_7,
                        "%128", "%129", "%130", SUMS_16(d, 0), SUMS_16(d, 16), SUMS_16(d, 32), SUMS_16(d, 48),
                        SUMS_16(d, 64), SUMS_16(d, 80), SUMS_16(d, 96), SUMS_16(d, 112))
+MULTIPLY_BY_ROWS(32, NAMES_0, "{%16,%17,%18,%19}", "%20", "%21", SUMS_16(d, 0))
+MULTIPLY_BY_ROWS(48, NAMES_0 ",%16,%17,%18,%19,%20,%21,%22,%23", "{%24,%25,%26,%27}", "%28", "%29", SUMS_16(d, 0),
+                 SUMS_4(d, 16), SUMS_4(d, 20))
 MULTIPLY_BY_ROWS(64, NAMES_0 "," NAMES_1, "{%32,%33,%34,%35}", "%36", "%37", SUMS_16(d, 0), SUMS_16(d, 16))
+MULTIPLY_BY_ROWS(80, NAMES_0 "," NAMES_1 ",%32,%33,%34,%35,%36,%37,%38,%39", "{%40,%41,%42,%43}", "%44", "%45",
+                 SUMS_16(d, 0), SUMS_16(d, 16), SUMS_4(d, 32), SUMS_4(d, 36))
+MULTIPLY_BY_ROWS(96, NAMES_0 "," NAMES_1 "," NAMES_2, "{%48,%49,%50,%51}", "%52", "%53", SUMS_16(d, 0), SUMS_16(d, 16),
+                 SUMS_16(d, 32))
 MULTIPLY_BY_ROWS(128, NAMES_0 "," NAMES_1 "," NAMES_2 "," NAMES_3, "{%64,%65,%66,%67}", "%68", "%69", SUMS_16(d, 0),
                  SUMS_16(d, 16), SUMS_16(d, 32), SUMS_16(d, 48))
+MULTIPLY_BY_ROWS(160, NAMES_0 "," NAMES_1 "," NAMES_2 "," NAMES_3 "," NAMES_4, "{%80,%81,%82,%83}", "%84", "%85",
+                 SUMS_16(d, 0), SUMS_16(d, 16), SUMS_16(d, 32), SUMS_16(d, 48), SUMS_16(d, 64))
 MULTIPLY_BY_ROWS(192, NAMES_0 "," NAMES_1 "," NAMES_2 "," NAMES_3 "," NAMES_4 "," NAMES_5, "{%96,%97,%98,%99}", "%100",
                  "%101", SUMS_16(d, 0), SUMS_16(d, 16), SUMS_16(d, 32), SUMS_16(d, 48), SUMS_16(d, 64), SUMS_16(d, 80))
 MULTIPLY_BY_ROWS(256, NAMES_0 "," NAMES_1 "," NAMES_2 "," NAMES_3 "," NAMES_4 "," NAMES_5 "," NAMES_6 "," NAMES_7,
