@@ -4,16 +4,23 @@
 // they lie (plan/parts.h), so that nothing is copied: the input is read once, and one kernel is launched instead of
 // three. Products that anything else reads stay apart: a slice would have to be copied for it.
 //
+// Products of few rows do not fill a GPU. Those that read one input are joined whichever attentions read them: in
+// Stable Diffusion the keys and values that 16 attentions take from the prompt. Likewise those whose results
+// convolutions add, one number for each channel of each image: what 22 of them take from the embedding of the time
+// step. All results are there until the last of them is read, so that this is done only where they are small.
+//
 // The epilogues must be one program on equal inputs, or on constants that differ along the columns alone; a product
 // that lacks the addition of such a constant joins those that have it by adding -0. Weights of few bits in blocks
 // (graph/ops/dequantize_blocks.h) join weights in blocks of the same size, as far as no block would get a part of
 // another product's weights.
 #include <algorithm>
+#include <map>
 #include <optional>
 
 #include "graph/ops/attention.h"
 #include "graph/ops/broadcast.h"
 #include "graph/ops/concat.h"
+#include "graph/ops/conv.h"
 #include "graph/ops/dequantize_blocks.h"
 #include "graph/ops/matmul.h"
 #include "graph/ops/reshape.h"
@@ -26,7 +33,7 @@ namespace temper {
 namespace {
 
 struct Member {
-  ValueId result;  // that the attention reads: the product's, or a view of it
+  ValueId result;  // of which there will be a slice: the product's, or a view of it that an attention reads
   const Node* product = nullptr;
   const ops::MatMul* op = nullptr;
   const ops::Reshape* view = nullptr;  // null: the attention reads the product's output itself
@@ -45,7 +52,7 @@ bool are_whole_blocks(const Graph& graph, const Member& member) {
                      [&](ValueId id) { return id.valid() && graph.constant(id) && graph.has_single_use(id); });
 }
 
-// The product behind an input of the attention, where nothing else reads it.
+// The product behind `id`, an input of an attention, where nothing else reads it.
 std::optional<Member> member_at(const Graph& graph, ValueId id) {
   if (!id.valid() || !graph.has_single_use(id)) return std::nullopt;
   Member member{id, graph.producer(id)};
@@ -68,6 +75,17 @@ std::optional<Member> member_at(const Graph& graph, ValueId id) {
   if (!member.blocks || !member.blocks->op.is<ops::DequantizeBlocks>() || !are_whole_blocks(graph, member))
     return std::nullopt;
   return member;
+}
+
+// The product behind `id`, an input of a convolution's epilogue, if it is [N,C,1,...] and a view of the [N,C] of one.
+std::optional<Member> member_of_images(const Graph& graph, ValueId id) {
+  const Node* view = id.valid() && graph.has_single_use(id) ? graph.producer(id) : nullptr;
+  if (!view || view->inputs.size() != 1 || !view->op.is<ops::Reshape>()) return std::nullopt;
+  const Shape &shape = graph.type(id).shape, &inner = graph.type(view->inputs[0]).shape;
+  if (shape.size() < 3 || inner.size() != 2 || !std::equal(inner.begin(), inner.end(), shape.begin()) ||
+      std::any_of(shape.begin() + 2, shape.end(), [](const Dim& dim) { return dim != Dim(1); }))
+    return std::nullopt;
+  return member_at(graph, view->inputs[0]);
 }
 
 // The epilogue with all that it reads taken as -0, which is added to any number without a change.
@@ -181,10 +199,48 @@ bool merge(Graph& graph, std::vector<Member> members) {
   return true;
 }
 
+// Of the whole graph, those that an attention or a convolution reads.
+std::vector<Member> all_members(const Graph& graph, const BuildTime& time) {
+  std::vector<Member> members;
+  for (int32_t n = 0; n < graph.node_count(); ++n) {
+    time.check_at(n);
+    const Node& node = graph.node({n});
+    const bool attention = node.op.is<ops::Attention>();
+    if (!attention && !node.op.is<ops::Conv>()) continue;
+    for (size_t i = attention ? 0 : 2; i < (attention ? 3 : node.inputs.size()); ++i)
+      if (auto member = attention ? member_at(graph, node.inputs[i]) : member_of_images(graph, node.inputs[i]))
+        members.push_back(*member);
+  }
+  return members;
+}
+
+// The products of few rows, whichever nodes read them.
+bool merge_few_rows(Graph& graph, const BuildTime& time) {
+  constexpr int64_t kMostBytes = 16 << 20;  // of their results together: less than half of the L2 of an A100
+  std::map<int32_t, std::vector<std::vector<Member>>> groups;  // by the products' first input
+  for (const Member& member : all_members(graph, time)) {
+    if (!graph.type(member.result).is_concrete()) continue;
+    auto& of_input = groups[member.product->inputs[0].index];
+    const auto group =
+        std::ranges::find_if(of_input, [&](const auto& others) { return alike(graph, others.front(), member); });
+    if (group != of_input.end()) group->push_back(member);
+    else of_input.push_back({member});
+  }
+  bool changed = false;
+  for (auto& [input, of_input] : groups)
+    for (std::vector<Member>& group : of_input) {
+      int64_t bytes = 0;
+      for (const Member& member : group)
+        bytes += element_count(graph.type(member.result)) * size_of(graph.type(member.result).dtype);
+      if (group.size() > 1 && bytes <= kMostBytes) changed |= merge(graph, std::move(group));
+    }
+  return changed;
+}
+
 }  // namespace
 
 bool merge_products(Graph& graph, const PassOptions& options) {
-  bool changed = false;
+  bool changed = merge_few_rows(graph, options.time);
   const int32_t count = graph.node_count();
   for (int32_t n = 0; n < count; ++n) {
     options.time.check_at(n);

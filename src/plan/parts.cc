@@ -125,17 +125,24 @@ class PartFinder {
   }
   bool give_readers_pitch(ValueId id, Layout layout, int64_t pitch) {
     auto set = [&](int64_t to) {
-      return each_reader(id, layout, [&](NodeId user, size_t i, Layout) { choice(user).problem.inputs[i].pitch = to; });
+      each_reader(id, layout, [&](NodeId user, size_t i, ValueId, Layout) {
+        choice(user).problem.inputs[i].pitch = to;
+        return true;
+      });
     };
-    bool all = set(pitch);
-    each_reader(id, layout, [&](NodeId user, size_t i, Layout as) {
-      all = all && choice(user).chosen.config.inputs[i] == as && takes(user);
+    const int64_t row = row_of(graph_.type(id).dims(), layout);
+    set(pitch);
+    const bool all = each_reader(id, layout, [&](NodeId user, size_t i, ValueId shown, Layout as) {
+      const Dims dims = graph_.type(shown).dims();
+      const Layout read = choice(user).chosen.config.inputs[i];
+      return !dims.empty() && same_memory(dims, as, read) && row_of(dims, read) == row && takes(user);
     });
     if (!all) set(0);
     return all;
   }
-  // Calls f(node, input, layout) for all that read the value in `layout`, and for what reads views of it that have the
-  // same rows, which then lie as far apart, in theirs; false where there is another view.
+  // Calls f(node, input, value, layout) for all that read the value, or a view of it, and says whether all answer true.
+  // Its elements lie in memory as those of the value or view in that layout: where a row of what is read has as many
+  // elements as a row of the value, both have the same rows.
   template <class F>
   bool each_reader(ValueId id, Layout layout, F&& f) {
     bool all = true;
@@ -143,14 +150,10 @@ class PartFinder {
       const Node& node = graph_.node(user);
       if (views_.is_view(user)) {
         const Config& config = choice(user).chosen.config;
-        const ValueId shown = node.outputs[0];
-        const bool same_rows =
-            config.inputs[0] == layout && graph_.type(id).rank() > 0 && graph_.type(shown).rank() > 0 &&
-            row_of(graph_.type(id).dims(), layout) == row_of(graph_.type(shown).dims(), config.outputs[0]);
-        all = (same_rows && each_reader(shown, config.outputs[0], f)) && all;
+        all = config.inputs[0] == layout && each_reader(node.outputs[0], config.outputs[0], f) && all;
       } else {
         for (size_t i = 0; i < node.inputs.size(); ++i)
-          if (node.inputs[i] == id) f(user, i, layout);
+          if (node.inputs[i] == id) all = f(user, i, id, layout) && all;
       }
     }
     return all;

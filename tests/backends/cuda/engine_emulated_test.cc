@@ -183,6 +183,26 @@ TEST_F(EmulatedEngine, SlicesAreReadWhereTheyLie) {
   EXPECT_EQ(in_place_of(columns, {{0, 0, 1, false}, {1, 7, 0, false}}), 0);
 }
 
+// What a product gives for each channel of each image, as U-Nets add the time step: the rows of its slice are channels.
+TEST_F(EmulatedEngine, ConvolutionsReadSlicesOfAProductForEachImage) {
+  const std::vector<Tensor> blobs{halves({8, 96}, 1), halves({64, 16, 1, 1}, 2), halves({32, 64, 3, 3}, 3)};
+  constexpr const char* kSum = " epilogue=\"(2) 2=cast.f32(1) 3=add.f32(0,2) 4=cast.f16(3)\"\n";
+  const Graph graph = parse_graph(
+      concat("graph \"times\"\ninput %x: f32[2,16,6,4]\ninput %t: f32[2,8]\n",
+             "%h: f16[2,16,6,4] = pointwise(%x) program=\"(1) 1=cast.f16(0)\"\n",
+             "%e: f16[2,8] = pointwise(%t) program=\"(1) 1=cast.f16(0)\"\n",
+             "const %w: f16[8,96] = #0\nconst %w0: f16[64,16,1,1] = #1\nconst %w1: f16[32,64,3,3] = #2\n",
+             "%m: f16[2,96] = matmul(%e, %w) epilogue=\"(1) 1=cast.f16(0)\"\n",
+             "%a: f16[2,64] = slice(%m) starts=[0,0] sizes=[2,64] steps=[1,1]\n",
+             "%b: f16[2,32] = slice(%m) starts=[0,64] sizes=[2,32] steps=[1,1]\n",
+             "%i: f16[2,64,1,1] = reshape(%a) shape=[2,64,1,1]\n%j: f16[2,32,1,1] = reshape(%b) shape=[2,32,1,1]\n",
+             "%c: f16[2,64,6,4] = conv(%h, %w0, %i) strides=[1,1] dilations=[1,1] pads=[0,0,0,0]", kSum,
+             "%d: f16[2,32,6,4] = conv(%c, %w1, %j) strides=[1,1] dilations=[1,1] pads=[1,1,1,1]", kSum,
+             "%y: f32[2,32,6,4] = pointwise(%d) program=\"(1) 1=cast.f32(0)\"\noutput \"y\" = %y\n"),
+      blobs);
+  EXPECT_EQ(in_place_of(graph), 0);
+}
+
 // A mixer of tokens as SegFormer's, and a layer norm over channels as ConvNeXt's: only what the model is given changes
 // its layout.
 TEST_F(EmulatedEngine, TokensAndImagesAreViewsOfEachOther) {

@@ -3,6 +3,7 @@
 // prepacked with K innermost.
 #include "backends/axes.h"
 #include "backends/cuda/gemm/gemm.h"
+#include "backends/cuda/gemm/image_epilogue.h"
 #include "backends/cuda/support/host_transpose.h"
 #include "base/checked.h"
 #include "graph/ops/conv.h"
@@ -62,7 +63,8 @@ double expected_clocks(const Problem& problem, const Config& config, const GpuPr
   return gemm_expected_clocks(shape, config.text, gpu);
 }
 
-// Inputs of the output's shape have its layout, those that are broadcast are plain.
+// Inputs of the output's shape have its layout. Those that are broadcast are plain, but for values for each channel of
+// each image, whose rows are channels.
 std::vector<Config> configs(const Problem& problem, const GpuProperties& gpu) {
   const Dims out_dims = problem.outputs[0].dims();
   std::vector<Config> out;
@@ -76,6 +78,7 @@ std::vector<Config> configs(const Problem& problem, const GpuProperties& gpu) {
       config.inputs[0] = layout;
       for (size_t i = 2; i < problem.inputs.size(); ++i)
         if (problem.inputs[i].dims() == out_dims) config.inputs[i] = layout;
+        else if (along_images(problem, i)) config.inputs[i] = Layout::channels_last;
       out.push_back(std::move(config));
     }
   }
@@ -162,9 +165,10 @@ Recipe::Work work(const Problem& problem, const Config& config, const GpuPropert
   add(problem.outputs[0].type.dtype, logical_strides(problem.outputs[0], config.outputs[0]), -1);
   for (size_t i = 2; i < problem.inputs.size(); ++i) {
     const Dims from = problem.inputs[i].dims();
-    add(problem.inputs[i].type.dtype,
-        from == out_dims ? logical_strides(problem.inputs[i], config.inputs[i]) : broadcast_strides(from, out_dims),
-        int(i));
+    Dims strides =
+        from == out_dims ? logical_strides(problem.inputs[i], config.inputs[i]) : broadcast_strides(from, out_dims);
+    if (along_images(problem, i) && problem.inputs[i].pitch) strides[0] = problem.inputs[i].pitch;
+    add(problem.inputs[i].type.dtype, strides, int(i));
   }
   set_axes(gemm, std::move(rows), std::move(batch));
   out.jobs.push_back(gemm_job(gemm, config.text, gpu));
@@ -194,7 +198,7 @@ static size_t worth_offering(const Problem& problem, const GpuProperties& gpu) {
   return conv_pipeline_recipe.supports(problem).yes() ? 2 : 3;
 }
 
-const Recipe conv_gemm_recipe{"cuda.conv.gemm", 8,     supports,        configs,       work, {}, takes_parts,
+const Recipe conv_gemm_recipe{"cuda.conv.gemm", 9,     supports,        configs,       work, {}, takes_parts,
                               worth_timing,     false, expected_clocks, worth_offering};
 
 }  // namespace temper::cuda

@@ -54,9 +54,9 @@ Support pair_supports(const Problem& problem) {
 
 extern const Recipe conv_pipeline_recipe, conv_chain_recipe;
 const Recipe conv_pipeline_recipe{
-    "cuda.conv.pipeline",    14,      alone_supports, hopper_gemm_configs,        hopper_gemm_work, "sm_90a",
+    "cuda.conv.pipeline",    15,      alone_supports, hopper_gemm_configs,        hopper_gemm_work, "sm_90a",
     hopper_gemm_takes_parts, nullptr, false,          hopper_gemm_expected_clocks};
-const Recipe conv_chain_recipe{"cuda.conv.chain", 9,        pair_supports,          hopper_gemm_configs,
+const Recipe conv_chain_recipe{"cuda.conv.chain", 10,       pair_supports,          hopper_gemm_configs,
                                hopper_gemm_work,  "sm_90a", hopper_gemm_takes_parts};
 
 }  // namespace temper::cuda

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "backends/cuda/gemm/gemm_tiles.h"
+#include "backends/cuda/gemm/image_epilogue.h"
 #include "backends/cuda/support/constants.h"
 #include "backends/cuda/support/program_code.h"
 #include "base/checked.h"
@@ -76,7 +77,9 @@ std::string GemmConstants::text() const {
 
 bool epilogue_takes_parts(const Problem& problem) {
   for (size_t i = 1; i < problem.inputs.size(); ++i)
-    if (problem.inputs[i].pitch && (i == 1 || problem.inputs[i].dims() != problem.outputs[0].dims())) return false;
+    if (problem.inputs[i].pitch &&
+        (i == 1 || (problem.inputs[i].dims() != problem.outputs[0].dims() && !along_images(problem, i))))
+      return false;
   return true;
 }
 

@@ -47,7 +47,8 @@ struct GemmShape {
 
 // GemmShape::result_bytes of a product or convolution whose epilogue's inputs follow its two operands.
 int64_t gemm_result_bytes(const Problem& problem);
-// Whether the only strided views are the first operand, the output, and epilogue inputs of the output's shape.
+// Whether the only strided views are the first operand, the output, and epilogue inputs of the output's shape or with
+// one value for each channel of each image.
 bool epilogue_takes_parts(const Problem& problem);
 // Whether the operands of a product or convolution may be rounded to TF32.
 bool allows_tf32(const Problem& problem);

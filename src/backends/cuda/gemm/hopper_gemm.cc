@@ -60,12 +60,16 @@ HopperGemm hopper_gemm_of(const Problem& problem) {
     }
     s.extra = int(i);
   }
-  for (size_t i = 2; i < problem.inputs.size(); ++i) s.arrays += is_channel_array(problem, i);
+  for (size_t i = 2; i < problem.inputs.size(); ++i) {
+    s.arrays += is_channel_array(problem, i);
+    if (along_images(problem, i)) s.image_ld = problem.inputs[i].pitch;
+  }
   s.a_ld = problem.inputs[0].pitch                         ? problem.inputs[0].pitch
            : s.computed_b && problem.inputs[0].is_constant ? round_up(s.channels, 16 / s.element())
                                                            : s.channels;
   s.out_ld = problem.outputs[0].pitch ? problem.outputs[0].pitch : s.columns;
   if (!s.extra_ld) s.extra_ld = s.columns;
+  if (!s.image_ld) s.image_ld = s.columns;
   return s;
 }
 
@@ -529,7 +533,8 @@ TensorMapSpec map_of_computed(const HopperGemm& s, int64_t columns) {
 struct HopperGemmConstants {
   std::string_view sum;  // a type
   int matrix;
-  int64_t v, warpgroup_m, tile_n, chunks, extra_chunks, slice, stages, resident, consumers, blocks, element, arrays;
+  int64_t v, warpgroup_m, tile_n, chunks, extra_chunks, piece, slice, stages, resident, consumers, blocks, element,
+      arrays;
   struct Pair {  // of fused convolutions
     int64_t first_arrays, first_v, between, then_slice, then_slices;
   };
@@ -555,6 +560,7 @@ std::string HopperGemmConstants::text() const {
                                                             {"TILE_N", tile_n},
                                                             {"CHUNKS", chunks},
                                                             {"EXTRA_CHUNKS", extra_chunks},
+                                                            {"PIECE", piece},
                                                             {"SLICE", slice},
                                                             {"STAGES", stages},
                                                             {"RESIDENT", resident},
@@ -679,6 +685,7 @@ Recipe::Work hopper_gemm_work(const Problem& problem, const Config& config, cons
       .tile_n = tile.columns,
       .chunks = chunks_of(t, tile),
       .extra_chunks = extra_chunks(t, tile),
+      .piece = piece_bytes(extra_chunks(t, tile) * columns * size_of(last.result)),
       .slice = s.slice(),
       .stages = stages,
       .resident = choice.resident ? s.slices() : 0,
@@ -719,6 +726,7 @@ Recipe::Work hopper_gemm_work(const Problem& problem, const Config& config, cons
       .put(uint32_t(last.columns))
       .put(uint32_t(last.out_ld))
       .put(uint32_t(last.extra_ld))
+      .put(uint32_t(last.image_ld))
       .put(uint32_t(tiles))
       .put_divisor(rows_inner ? tiles / column_tiles : column_tiles)
       .put(uint32_t(rows_inner));
@@ -751,7 +759,7 @@ Recipe::Work hopper_gemm_work(const Problem& problem, const Config& config, cons
   return out;
 }
 
-// The kernel has one leading dimension for all epilogue inputs of the output's shape.
+// The kernel has one leading dimension for all epilogue inputs of the output's shape, and one for all of each image.
 bool hopper_gemm_takes_parts(const Problem& problem, const Config&) {
   if (const auto pair = conv_pair_of(problem)) {
     for (size_t i = 1; i < pair->first.inputs.size(); ++i)
@@ -759,13 +767,15 @@ bool hopper_gemm_takes_parts(const Problem& problem, const Config&) {
     return small_positions(pair->first.inputs[0].pitch) && hopper_gemm_takes_parts(pair->second, {});
   }
   if (!epilogue_takes_parts(problem) || !problem.inputs[1].is_constant) return false;
-  int64_t pitch = -1;
+  int64_t of_rows = -1, of_images = -1;
   for (size_t i = 2; i < problem.inputs.size(); ++i) {
-    if (problem.inputs[i].dims() != problem.outputs[0].dims()) continue;
+    const bool whole = problem.inputs[i].dims() == problem.outputs[0].dims();
+    if (!whole && !along_images(problem, i)) continue;
+    int64_t& pitch = whole ? of_rows : of_images;
     if (pitch >= 0 && problem.inputs[i].pitch != pitch) return false;
     pitch = problem.inputs[i].pitch;
   }
-  return small_positions(pitch) && small_positions(problem.outputs[0].pitch);
+  return small_positions(of_rows) && small_positions(of_images) && small_positions(problem.outputs[0].pitch);
 }
 
 }  // namespace temper::cuda

@@ -67,17 +67,18 @@
 // 64 or 32), STAGES, RESIDENT (0: none), CONSUMERS, LEAST_BLOCKS, SPLITS, SHARERS, MATRICES, V, ELEMENT (bytes of an
 // element of A or B), COOPERATIVE, IM2COL, PATCH (positions of a patch, 0: none), RAGGED, EXTRA_STAGES (0: there is no
 // such tensor; otherwise EXTRA_NAME and Extra are its name and element type), STORED, BY_IMAGE (there are ImageExtras),
-// EXTRA_CHUNKS (chunks of the extra tensor that are loaded at a time), EXTRA_NAMES, CONSTANT_COLUMNS, ARRAYS and
-// FOR_ARRAYS(f), which expands f(i, type, name) for each array, FUSED_PAIR, CHUNKS (1 unless FUSED_PAIR), and the text
-// of image_epilogue. With FUSED_PAIR also FIRST_V, BETWEEN (columns of the first product), THEN_SLICE and THEN_SLICES
-// (bytes of a K slice of the second product, and their number), and the text of image_epilogue for the first
-// convolution, with FIRST_ARRAYS.
+// EXTRA_CHUNKS (chunks of the extra tensor that are loaded at a time), PIECE (bytes of a row of it that lie together),
+// EXTRA_NAMES, CONSTANT_COLUMNS, ARRAYS and FOR_ARRAYS(f), which expands f(i, type, name) for each array, FUSED_PAIR,
+// CHUNKS (1 unless FUSED_PAIR), and the text of image_epilogue. With FUSED_PAIR also FIRST_V, BETWEEN (columns of the
+// first product), THEN_SLICE and THEN_SLICES (bytes of a K slice of the second product, and their number), and the text
+// of image_epilogue for the first convolution, with FIRST_ARRAYS.
 #include "backends/cuda/support/memory.cuh"
 #include "backends/cuda/support/wgmma.cuh"
 
 struct Parameters {
-  u32 rows, columns, out_ld, extra_ld, tiles;  // leading dimensions: of the output, of the residual
-  Divisor inner_tiles;                         // tiles along the inner walk
+  u32 rows, columns, out_ld, extra_ld, image_ld, tiles;  // leading dimensions: of the output, of the residual, of what
+                                                         // the epilogue reads for each channel of each image
+  Divisor inner_tiles;                                   // tiles along the inner walk
   u32 rows_inner;
   u32 taps_h, taps_w, channel_slices;  // number of K slices: taps_h * taps_w * channel_slices
   u32 split_slices;                    // K slices of a block, at most
@@ -192,8 +193,6 @@ DEVICE u32 place_in_tile(u32 row, u32 byte) {
 }
 
 #if EXTRA_STAGES
-constexpr int PIECE = ROW_OUT < 128 ? ROW_OUT : ROW_OUT % 128 == 0 ? 128 : 64;
-
 // The offset in a tile, in bytes, of the thread's row number m and its columns of `group`. The thread's first row and
 // column are (my_row, my_column).
 DEVICE u32 place_of_mine(u32 my_row, u32 my_column, int m, int group) {
@@ -654,7 +653,7 @@ DEVICE void finish(const Sum (&sums)[BLOCKS_M][TILE_N / 2], const Early& early, 
     }
 #pragma unroll
     for (int m = 0; m < BLOCKS_M * 2; ++m) {
-      if constexpr (BY_IMAGE && BLOCKS_M * 2 > 1) {
+      if constexpr (BY_IMAGE) {
         if (m > 0 && early.image_of[m] != early.image_of[m - 1]) { IMAGE_EXTRAS(columns, early.image_of[m], c) }
       }
 #if !STORED

@@ -17,7 +17,7 @@ struct HopperGemm {
   int64_t rows = 0, columns = 0, channels = 0;
   std::array<int64_t, 2> kernel{1, 1}, stride{1, 1}, pad{0, 0}, dilation{1, 1}, in{1, 1}, out{1, 1};  // h, w
   int64_t images = 1;
-  int64_t a_ld = 0, out_ld = 0, extra_ld = 0;  // leading dimensions, in elements
+  int64_t a_ld = 0, out_ld = 0, extra_ld = 0, image_ld = 0;  // leading dimensions, in elements
   bool im2col = false;
   // Products of `matrices` pairs where B is computed; `rows` are those of one. `shared_a`: A is the same for all of
   // them. `b_by_rows`: B has rows of columns.

@@ -44,14 +44,22 @@ const Program& epilogue_of(const Problem& problem) {
   return conv ? conv->epilogue : problem.op.get<ops::MatMul>().epilogue;
 }
 
-// Whether input `i` has one value for each row of a matrix.
-static bool along_rows(const Problem& problem, size_t i) {
+// Whether input `i`, which is broadcast, differs along just those axes for which `along` is true.
+template <class Along>
+static bool differs_along(const Problem& problem, size_t i, Along&& along) {
   const Dims from = problem.inputs[i].dims(), out = problem.outputs[0].dims();
-  if (!problem.op.is<ops::MatMul>() || from == out || out.size() < 2) return false;
+  if (from == out) return false;
   const Dims strides = broadcast_strides(from, out);
   for (size_t axis = 0; axis < out.size(); ++axis)
-    if (strides[axis] != (axis + 2 == out.size() ? 1 : 0)) return false;
+    if ((strides[axis] != 0) != along(axis)) return false;
   return true;
+}
+
+// Whether input `i` has one value for each row of a matrix.
+static bool along_rows(const Problem& problem, size_t i) {
+  const size_t rank = problem.outputs[0].dims().size();
+  return problem.op.is<ops::MatMul>() && rank >= 2 &&
+         differs_along(problem, i, [&](size_t axis) { return axis + 2 == rank; });
 }
 
 Support image_epilogue_supports(const Problem& problem, bool per_row, bool per_image) {
@@ -71,7 +79,8 @@ Support image_epilogue_supports(const Problem& problem, bool per_row, bool per_i
 std::vector<Layout> image_epilogue_layouts(const Problem& problem) {
   std::vector<Layout> layouts(problem.inputs.size(), Layout::plain);
   for (size_t i = 2; i < problem.inputs.size(); ++i)
-    if (problem.inputs[i].dims() == problem.outputs[0].dims()) layouts[i] = Layout::channels_last;
+    if (problem.inputs[i].dims() == problem.outputs[0].dims() || along_images(problem, i))
+      layouts[i] = Layout::channels_last;
   return layouts;
 }
 
@@ -80,12 +89,7 @@ bool along_channels(const Problem& problem, size_t i) {
   return from != out && broadcast_strides(from, out)[inner_axis(problem)] != 0;
 }
 bool along_images(const Problem& problem, size_t i) {
-  const Dims from = problem.inputs[i].dims(), out = problem.outputs[0].dims();
-  if (!conv_of(problem.op) || from == out) return false;
-  const Dims strides = broadcast_strides(from, out);
-  for (size_t axis = 0; axis < out.size(); ++axis)
-    if ((strides[axis] != 0) != (axis < 2)) return false;
-  return true;
+  return conv_of(problem.op) && differs_along(problem, i, [](size_t axis) { return axis < 2; });
 }
 bool is_channel_array(const Problem& problem, size_t i) {
   return size_of(problem.inputs[i].type.dtype) == 4 && along_channels(problem, i) && !along_images(problem, i);
@@ -120,7 +124,7 @@ ImageEpilogue image_epilogue(const Problem& problem, DType accumulator, int64_t 
                           of_row     ? " + (r)"
                           : splat    ? ""
                           : whole    ? " + (at)"
-                          : of_image ? " + i64(image) * p.columns + (c)"
+                          : of_image ? " + i64(image) * p.image_ld + (c)"
                                      : " + (c)",
                           "); ");
     call += bytes ? byte_argument(type, loaded) : concat(", hold(", loaded, of_row ? ".at[0])" : ".at[v])");

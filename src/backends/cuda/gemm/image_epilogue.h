@@ -12,7 +12,8 @@ const Program& epilogue_of(const Problem& problem);
 // `per_row`: whether an input may have one value for each row of a matrix; `per_image`: one for each channel of each
 // image.
 Support image_epilogue_supports(const Problem& problem, bool per_row = false, bool per_image = false);
-// Layouts of the problem's inputs: channels_last for those of the epilogue that have the output's shape.
+// Layouts of the problem's inputs: channels_last for those of the epilogue that have the output's shape, or one value
+// for each channel of each image, whose channels are then a row.
 std::vector<Layout> image_epilogue_layouts(const Problem& problem);
 
 // Whether input `i` has one number per channel, whether it has them for each image of several, and whether it has 4
@@ -26,8 +27,8 @@ struct ImageEpilogue {
   // for one image), RowExtras (V values of each input of the output's shape) and LineExtras (one value for a row of a
   // matrix); the macros COLUMN_EXTRAS(to, c), IMAGE_EXTRAS(to, image, c), ROW_EXTRAS(to, at) and LINE_EXTRAS(to, r),
   // which load them for channel c, that of an image, position `at` of the output and row r of its matrix; and
-  // EPILOGUE(sum, columns, row, line, v), which computes element v. V is the kernel's `v`, and p.columns the number of
-  // channels.
+  // EPILOGUE(sum, columns, row, line, v), which computes element v. V is the kernel's `v`, and p.image_ld the distance
+  // of the channels of one image from those of the next.
   std::string text;
   std::string parameters;           // of the kernel: "const float* e2, const i8* e3, "
   std::string names;                // "e2, e3, "

@@ -30,7 +30,7 @@ Support matmul_supports(const Problem& problem) {
 
 extern const Recipe matmul_pipeline_recipe;
 const Recipe matmul_pipeline_recipe{
-    "cuda.matmul.pipeline",  14,      matmul_supports, hopper_gemm_configs,        hopper_gemm_work, "sm_90a",
+    "cuda.matmul.pipeline",  15,      matmul_supports, hopper_gemm_configs,        hopper_gemm_work, "sm_90a",
     hopper_gemm_takes_parts, nullptr, false,           hopper_gemm_expected_clocks};
 
 }  // namespace temper::cuda
