@@ -6,7 +6,9 @@
     python run.py --size stable-diffusion-v1-5/ --prompt "a lighthouse at dawn" --steps 20
 
 Text encoder, noise predictor and decoder are ONNX files and engines; the noise predictor is split in two (temper.split): what depends on
-the prompt alone, which runs once, and the rest, which each step runs. The steps (DDIM or Euler's) and the guidance are a loop over arrays. Needs torch, transformers and diffusers (./dev setup examples). Files go to .examples/diffusion (--out).
+the prompt alone, which runs once, and the rest, which each step runs. The steps (DDIM or Euler's) and the guidance are a loop over arrays,
+which stay in the GPU's memory where the engines are a GPU's. Needs torch, transformers and diffusers (./dev setup examples). Files go to
+.examples/diffusion (--out).
 """
 import argparse
 import math
@@ -38,9 +40,10 @@ def arguments():
     parser.add_argument("--device", default="cpu", help="cpu or cuda:0")
     parser.add_argument("--quick", action="store_true", help="build without measuring")
     parser.add_argument("--no-torch", action="store_true", help="do not compare with PyTorch")
+    parser.add_argument("--warm", type=int, default=0, help="pictures that are made before the one that is timed")
     args = parser.parse_args()
-    if args.pixels < 64 or args.pixels % 64 or args.steps < 1:
-        parser.error("--pixels is a multiple of 64, --steps at least 1")
+    if args.pixels < 64 or args.pixels % 64 or args.steps < 1 or args.warm < 0:
+        parser.error("--pixels is a multiple of 64, --steps at least 1, --warm at least 0")
     return args
 
 
@@ -62,15 +65,15 @@ def kept_shares():
 
 def ddim(predict, latents, steps, guidance):
     """Song et al. 2020 without noise of its own: from each step's estimate of the picture to the noise level of the next one. predict(latents
-    [2,4,h,w], step) -> the noise without and with the prompt."""
-    kept = kept_shares()
+    [1,4,h,w], step) -> the noise without and with the prompt. Arrays are NumPy's or tensors of PyTorch."""
+    kept = kept_shares().tolist()
     stride = TRAINED // steps
     for step in (np.arange(steps)[::-1] * stride + 1).tolist():
-        without, with_prompt = predict(np.concatenate([latents, latents]), step)
+        without, with_prompt = predict(latents, step)
         noise = without + guidance * (with_prompt - without)
         now, then = kept[step], kept[step - stride] if step >= stride else kept[0]
         picture = (latents - math.sqrt(1 - now) * noise) / math.sqrt(now)
-        latents = (math.sqrt(then) * picture + math.sqrt(1 - then) * noise).astype(np.float32)
+        latents = math.sqrt(then) * picture + math.sqrt(1 - then) * noise
     return latents
 
 
@@ -80,13 +83,12 @@ def euler(predict, latents, steps, guidance):
     kept = kept_shares()
     stride = TRAINED // steps
     at = np.arange(steps)[::-1] * stride + 1
-    sigmas = np.append(np.sqrt((1 - kept[at]) / kept[at]), 0)
+    sigmas = np.append(np.sqrt((1 - kept[at]) / kept[at]), 0).tolist()
     x = latents * math.sqrt(sigmas[0] ** 2 + 1)
     for step, sigma, then in zip(at.tolist(), sigmas[:-1], sigmas[1:]):
-        scaled = (x / math.sqrt(sigma**2 + 1)).astype(np.float32)
-        without, with_prompt = predict(np.concatenate([scaled, scaled]), step)
+        without, with_prompt = predict(x / math.sqrt(sigma**2 + 1), step)
         x = x + (then - sigma) * (without + guidance * (with_prompt - without))
-    return x.astype(np.float32)
+    return x
 
 
 SCHEDULERS = {"ddim": ddim, "euler": euler}
@@ -97,9 +99,53 @@ def pixels_of(picture):
     return np.round(255 * np.clip(picture[0].transpose(1, 2, 0) / 2 + 0.5, 0, 1)).astype(np.uint8)
 
 
+def predictor_of(engine, kept):
+    """predict() of the schedulers by the engine of a step. `kept`: what depends on the prompt alone, in the GPU's memory or in the host's."""
+    if isinstance(next(iter(kept.values())), np.ndarray):
+        return lambda x, step: np.split(engine.run({"sample": np.concatenate([x, x]), "timestep": np.array([step]), **kept})["noise"], 2)
+    import torch
+    arrays = {}  # which lie at the same places from step to step, so that the engine reads and writes them there
+
+    def predict(x, step):
+        if not arrays:
+            sample = torch.empty(2, *x.shape[1:], device=x.device)
+            arrays.update(inputs={"sample": sample, "timestep": torch.empty(1, dtype=torch.int64, device=x.device), **kept}, noise=torch.empty_like(sample))
+        torch.cat([x, x], out=arrays["inputs"]["sample"])
+        arrays["inputs"]["timestep"].fill_(step)
+        engine.run(arrays["inputs"], {"noise": arrays["noise"]})
+        return arrays["noise"].split(1)
+
+    return predict
+
+
+def picture_of(args, engines, tokens, latents):
+    """The picture as NumPy's array, and the seconds that its parts took."""
+    seconds, last = {}, [time.perf_counter()]
+
+    def took(part):
+        seconds[part] = time.perf_counter() - last[0]
+        last[0] += seconds[part]
+
+    states = np.concatenate([engines["text_encoder"].run(tokens(text))["states"] for text in ("", args.prompt)])
+    if args.device != "cpu":
+        import torch
+        states, latents = torch.from_numpy(states).to(args.device), torch.from_numpy(latents).to(args.device)
+    kept = engines["prompt"].run({"states": states})
+    if args.device != "cpu":
+        kept = {name: torch.from_dlpack(value) for name, value in kept.items()}
+    took("text")
+    latents = SCHEDULERS[args.scheduler](predictor_of(engines["step"], kept), latents, args.steps, args.guidance)
+    if args.device != "cpu":
+        latents = latents.cpu().numpy()
+    took("steps")
+    picture = engines["decoder"].run(latents)["picture"]
+    took("decoder")
+    return picture, seconds
+
+
 def by_temper(args, latents):
     import temper
-    engines, seconds = {}, {}
+    engines = {}
     parts = {"text_encoder": [], "noise_predictor": ["prompt", "step"], "decoder": []}
     for name, made in parts.items():
         model = args.out / f"{name}.onnx"
@@ -115,16 +161,9 @@ def by_temper(args, latents):
             print(f"{part}: built in {time.perf_counter() - start:.0f} s", flush=True)
     import models
     tokens = tokens_of(args, models.SIZES[args.size].words if args.size in models.SIZES else 0)
-    start = time.perf_counter()
-    states = np.concatenate([engines["text_encoder"].run(tokens(text))["states"] for text in ("", args.prompt)])
-    kept = engines["prompt"].run({"states": states})
-    predict = lambda x, step: np.split(engines["step"].run({"sample": x, "timestep": np.array([step]), **kept})["noise"], 2)
-    seconds["text"] = time.perf_counter() - start
-    latents = SCHEDULERS[args.scheduler](predict, latents, args.steps, args.guidance)
-    seconds["steps"] = time.perf_counter() - start - seconds["text"]
-    picture = engines["decoder"].run(latents)["picture"]
-    seconds["decoder"] = time.perf_counter() - start - seconds["text"] - seconds["steps"]
-    return picture, seconds
+    for _ in range(args.warm):
+        picture_of(args, engines, tokens, latents)
+    return picture_of(args, engines, tokens, latents)
 
 
 def scheduler_of(name, steps):
@@ -169,7 +208,8 @@ def main():
     noise = np.random.default_rng(args.seed).standard_normal((1, 4, args.pixels // 8, args.pixels // 8)).astype(np.float32)
     picture, seconds = by_temper(args, noise)
     Image.fromarray(pixels_of(picture)).save(args.out / "temper.png")
-    said = lambda name, s: f"{name}: text {s['text']:.3f} s, {args.steps} {args.scheduler} steps {s['steps']:.3f} s, picture {s['decoder']:.3f} s"
+    said = lambda name, s: (f"{name}: {sum(s.values()):.3f} s: text {s['text']:.3f} s, {args.steps} {args.scheduler} steps {s['steps']:.3f} s, "
+                            f"picture {s['decoder']:.3f} s")
     print(f"{said('Temper ' + args.precision, seconds)}; {args.out / 'temper.png'}", flush=True)
     if args.no_torch:
         return

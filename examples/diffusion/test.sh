@@ -22,7 +22,7 @@ PY
 # The steps of both schedulers beside diffusers', with a formula in the place of the network.
 PYTHONPATH="$PYTHONPATH:examples/diffusion" "$python" - <<'PY'
 import numpy as np, run, torch
-predict = lambda x, step: np.split(np.tanh(x + np.float32(step / 1000)) * np.array([0.5, 0.9], "float32")[:, None, None, None], 2)
+predict = lambda x, step: [share * np.tanh(x + step / 1000) for share in (0.5, 0.9)]
 noise = np.random.default_rng(1).standard_normal((1, 4, 8, 8)).astype("float32")
 for name, steps in run.SCHEDULERS.items():
     for count in (1, 7, 50):
@@ -30,7 +30,7 @@ for name, steps in run.SCHEDULERS.items():
         x = x * scheduler.init_noise_sigma
         for step in scheduler.timesteps:
             scaled = scheduler.scale_model_input(x, step).numpy()
-            without, with_prompt = predict(np.concatenate([scaled, scaled]), int(step))
+            without, with_prompt = predict(scaled, int(step))
             x = scheduler.step(torch.from_numpy(without + 7.5 * (with_prompt - without)), step, x).prev_sample
         got, want = steps(predict, noise, count, 7.5), x.numpy()
         worst = np.abs(got - want).max() / np.abs(want).max()
