@@ -75,6 +75,7 @@ namespace temper {
   OP(FusedNormalize)     \
   OP(FusedReduce)        \
   OP(FusedSoftmax)       \
+  OP(GatedMatMul)        \
   OP(Gather)             \
   OP(GatheredNormalize)  \
   OP(GridSample)         \

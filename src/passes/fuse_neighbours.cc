@@ -2,13 +2,16 @@
 #include "passes/fuse_neighbours.h"
 
 #include <algorithm>
+#include <array>
 
 #include "graph/ops/conv.h"
 #include "graph/ops/fused.h"
+#include "graph/ops/matmul.h"
 #include "graph/ops/normalize.h"
 #include "graph/ops/pointwise.h"
 #include "graph/ops/pool.h"
 #include "graph/ops/reduce.h"
+#include "graph/ops/slice.h"
 #include "graph/ops/softmax.h"
 #include "passes/support/simplify.h"
 
@@ -246,6 +249,48 @@ bool fuse_softmax(Graph& graph, NodeId id, const FusionTaken& taken) {
   });
 }
 
+// Half `half` (0 or 1) of the columns of a matrix that `value` is, where it is read by `user` alone: the matrix;
+// invalid where it is no such half.
+ValueId whole_of_half(const Graph& graph, ValueId value, NodeId user, int64_t half) {
+  const Node* node = graph.producer(value);
+  const auto& users = graph.value(value).users;
+  const auto* slice = node ? node->op.get_if<ops::Slice>() : nullptr;
+  if (!slice || node->inputs.size() != 1 || graph.is_output(value) ||
+      !std::all_of(users.begin(), users.end(), [&](NodeId u) { return u == user; }))
+    return {};
+  const Shape &shape = graph.type(node->inputs[0]).shape, &part = graph.type(value).shape;
+  for (size_t axis = 0; axis < shape.size(); ++axis) {
+    const bool last = axis + 1 == shape.size();
+    if (slice->steps[axis] != 1 || slice->starts[axis] != (last ? part[axis] * Dim(half) : Dim(0)) ||
+        shape[axis] != (last ? part[axis] * Dim(2) : part[axis]))
+      return {};
+  }
+  return node->inputs[0];
+}
+
+// A program of the two halves of a product's columns, which nothing else reads.
+bool fuse_gate(Graph& graph, NodeId id, const FusionTaken& taken) {
+  const Node node = graph.node(id);
+  BoundProgram read{program_of(node), node.inputs};
+  tidy(graph, read);  // each input once
+  if (read.inputs.size() != 2) return false;
+  const bool turned = !whole_of_half(graph, read.inputs[0], id, 0).valid();
+  if (turned) {
+    read.program = remap_inputs(read.program, std::array{1, 0}, 2);
+    std::swap(read.inputs[0], read.inputs[1]);
+  }
+  const ValueId whole = whole_of_half(graph, read.inputs[0], id, 0);
+  if (!whole.valid() || whole_of_half(graph, read.inputs[1], id, 1) != whole || graph.is_output(whole) ||
+      graph.value(whole).users.size() != 2)
+    return false;
+  const Node* product = graph.producer(whole);
+  if (!product || !product->op.is<ops::MatMul>()) return false;
+  ops::GatedMatMul fused{product->op.get<ops::MatMul>(), read.program};
+  if (!taken(graph, fused, product->inputs)) return false;
+  graph.rewrite(node.outputs[0], std::move(fused), product->inputs, product->name);
+  return true;
+}
+
 }  // namespace
 
 bool fuse_neighbours(Graph& graph, const FusionTaken& taken, const BuildTime& time) {
@@ -260,6 +305,7 @@ bool fuse_neighbours(Graph& graph, const FusionTaken& taken, const BuildTime& ti
     else if (node.op.is<ops::Reduce>()) changed |= fuse_reduce(graph, {n}, taken);
     else if (node.op.is<ops::Normalize>()) changed |= fuse_normalize(graph, {n}, taken);
     else if (node.op.is<ops::Softmax>()) changed |= fuse_softmax(graph, {n}, taken);
+    else if (node.op.is<ops::Pointwise>()) changed |= fuse_gate(graph, {n}, taken);
   }
   return changed;
 }

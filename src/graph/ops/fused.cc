@@ -208,6 +208,54 @@ std::vector<Tensor> FusedSoftmax::reference(std::span<const Tensor> inputs, std:
   return {reference_rows(softmax, prologue, epilogue, inputs)[1]};
 }
 
+TensorType GatedMatMul::product_type(std::span<const TensorType> inputs, const TensorType& out) const {
+  std::vector<DType> dtypes{accumulator_of(inputs[0].dtype, inputs[1].dtype)};
+  for (const TensorType& type : inputs.subspan(2)) dtypes.push_back(type.dtype);
+  TensorType type{product.epilogue.infer(dtypes), out.shape};
+  type.shape.back() = type.shape.back() * Dim(2);
+  return type;
+}
+
+std::vector<TensorType> GatedMatMul::infer(const InferContext& context) const {
+  TensorType type = product.infer(context)[0];
+  const Dim columns = type.shape.back();
+  if (!columns.is_constant() || columns.value() % 2)
+    fail(ErrorKind::bad_file, "a product of ", columns, " columns has no two halves");
+  type.shape.back() = columns.value() / 2;
+  if (gate.inputs != 2) fail(ErrorKind::bad_file, "a gate of ", gate.inputs, " inputs, not 2");
+  const DType both[] = {type.dtype, type.dtype};
+  type.dtype = gate.infer(both);
+  return {type};
+}
+
+std::vector<Tensor> GatedMatMul::reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const {
+  std::vector<TensorType> types;
+  for (const Tensor& x : inputs) types.push_back(x.type());
+  const TensorType whole = product_type(types, outputs[0]);
+  const Tensor columns = product.reference(inputs, std::span(&whole, 1))[0];
+  const Dims dims = outputs[0].dims();
+  Tensor halves[] = {Tensor(whole.dtype, dims), Tensor(whole.dtype, dims)};
+  const int64_t row = dims.back() * size_of(whole.dtype);
+  const std::byte* from = columns.raw().data();
+  for (int64_t at = 0; at < halves[0].bytes(); at += row)
+    for (Tensor& half : halves) {
+      std::copy_n(from, row, half.raw_mutable() + at);
+      from += row;
+    }
+  return {run_program(gate, halves, dims)};
+}
+
+Operations GatedMatMul::operations(std::span<const TensorType> inputs, std::span<const TensorType> outputs) const {
+  const TensorType whole = product_type(inputs, outputs[0]);
+  Operations all = product.operations(inputs, std::span(&whole, 1));
+  all.others += computing_steps(gate) * element_count(outputs[0]);
+  return all;
+}
+
+double GatedMatMul::reference_cost(std::span<const TensorType> inputs, std::span<const TensorType> outputs) const {
+  return 2 * product.reference_cost(inputs, outputs);
+}
+
 double FusedConv::reference_cost(std::span<const TensorType> inputs, std::span<const TensorType> outputs) const {
   double window = 1;
   for (int64_t size : pool_kernel) window *= double(size);

@@ -8,6 +8,7 @@
 #include "graph/op_kind.h"
 #include "graph/operations.h"
 #include "graph/ops/conv.h"
+#include "graph/ops/matmul.h"
 #include "graph/ops/normalize.h"
 #include "graph/ops/pool.h"
 #include "graph/ops/reduce.h"
@@ -142,6 +143,30 @@ struct FusedSoftmax {
   Operations operations(std::span<const TensorType> inputs, std::span<const TensorType> outputs) const;
   OnnxForm onnx_form() const { return not_in_onnx(name); }
   bool sliceable(const BatchedNode& node) const { return softmax.sliceable(node) && node.broadcasts(0); }
+};
+
+// gated_matmul(a, w, inputs of the product's epilogue...) = gate(first half of the columns, second half) of
+// matmul(a, w, ...), as GEGLU and SwiGLU are.
+struct GatedMatMul {
+  static constexpr std::string_view name = "gated_matmul";
+  static constexpr OpKind op_kind = OpKind::matmul;
+  MatMul product;
+  Program gate;  // of two inputs
+
+  template <class Self, class F>
+  static void fields(Self& op, F&& f) {
+    MatMul::fields(op.product, f);
+    f("gate", op.gate);
+  }
+  bool operator==(const GatedMatMul&) const = default;
+  // The type of the product, before its halves become one, where that has type `out`.
+  TensorType product_type(std::span<const TensorType> inputs, const TensorType& out) const;
+  std::vector<TensorType> infer(const InferContext& context) const;
+  std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;
+  bool sliceable(const BatchedNode& node) const { return product.sliceable(node); }
+  Operations operations(std::span<const TensorType> inputs, std::span<const TensorType> outputs) const;
+  OnnxForm onnx_form() const { return not_in_onnx(name); }
+  double reference_cost(std::span<const TensorType> inputs, std::span<const TensorType> outputs) const;
 };
 
 }  // namespace temper::ops

@@ -123,6 +123,10 @@ const char* const kProblems[] = {
     "11=cast.f16(10)\"",
     "matmul(f16[20000,64], f16[64,512]*, f32[512]*, f16[20000,512]) epilogue=\"(3) 3=add.f32(0,1) 4=cast.f32(2) "
     "5=add.f32(3,4) 6=cast.f16(5)\"",
+    "gated_matmul(f16[8192,320], f16[320,2560]*, f32[2560]*) epilogue=\"(2) 2=add.f32(0,1) 3=cast.f16(2)\" "
+    "gate=\"(2) 2=cast.f32(0) 3=cast.f32(1) 4=constant.f32[0.5] 5=mul.f32(3,4) 6=constant.f32[0.70710677] "
+    "7=mul.f32(3,6) 8=erf.f32(7) 9=constant.f32[1] 10=add.f32(8,9) 11=mul.f32(5,10) 12=mul.f32(2,11) "
+    "13=cast.f16(12)\"",
     "matmul(f16[384,196]*, f16[32,196,768], f32[384,1]*) epilogue=\"(2) 2=add.f32(0,1) 3=constant.f32[0.5] "
     "4=mul.f32(2,3) 5=constant.f32[0.70710677] 6=mul.f32(2,5) 7=erf.f32(6) 8=constant.f32[1] 9=add.f32(7,8) "
     "10=mul.f32(4,9) 11=cast.f16(10)\"",

@@ -280,6 +280,24 @@ TEST(EmulatedPipeline, TilesOf160ColumnsGiveTheReferencesResults) {
                          {.recipes = "pipeline", .config = config});
 }
 
+// Every tile whose columns are whole pairs of groups, rows that end within one, and weights in both orders.
+TEST(EmulatedPipeline, AGatedProductGivesTheReferencesResultsWithEveryTile) {
+  const testing::EmulatedGpu emulated;
+  constexpr const char* kLines =
+      "gated_matmul(f16[150,136], f16[136,320]*, f32[320]*) epilogue=\"(2) 2=add.f32(0,1) 3=cast.f16(2)\" gate=\"(2) "
+      "2=cast.f32(0) 3=cast.f32(1) 4=sigmoid.f32(3) 5=mul.f32(3,4) 6=mul.f32(2,5) 7=cast.f16(6)\"\n"
+      "gated_matmul(bf16[2,65,64], bf16[448,64]*, f32[448]*, bf16[448]*) transpose_b=true epilogue=\"(3) "
+      "3=mul.f32(0,1) 4=cast.f32(2) 5=add.f32(3,4)\" gate=\"(2) 2=relu.f32(0) 3=mul.f32(2,1) 4=cast.bf16(3)\"\n";
+  for (const std::string_view config :
+       {"tile=128x128", "tile=64x64", "tile=64x256", "tile=256x128 together", "tile=64x128 groups=3",
+        "tile=128x64 groups=3", "tile=64x64 groups=1", "tile=64x128 groups=1"})
+    testing::check_lines(std::string(config), kLines, emulated.compiler(), emulated.gpu(),
+                         {.recipes = "matmul.gated", .blocks = 3, .config = config});
+  for (const std::string_view config : {"tile=128x128 shared", "tile=128x256 together shared"})
+    testing::check_lines(std::string(config), kLines, emulated.compiler(), emulated.gpu(),
+                         {.recipes = "matmul.gated", .blocks = 4, .config = config});
+}
+
 constexpr const char* kTuringLines =
     "matmul(f16[70,200], f16[200,136]*, f32[136]*, f16[70,136]) epilogue=\"(3) 3=add.f32(0,1) 4=cast.f32(2) "
     "5=add.f32(3,4) 6=relu.f32(5) 7=cast.f16(6)\"\n"

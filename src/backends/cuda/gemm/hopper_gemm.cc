@@ -18,8 +18,26 @@
 
 namespace temper::cuda {
 
+std::optional<Problem> product_of_gated(const Problem& problem) {
+  const auto* gated = problem.op.get_if<ops::GatedMatMul>();
+  if (!gated) return {};
+  std::vector<TensorType> types;
+  for (const Port& port : problem.inputs) types.push_back(port.type);
+  Problem product = problem;
+  product.op = gated->product;
+  product.outputs = {{gated->product_type(types, problem.outputs[0].type)}};
+  return product;
+}
+
 HopperGemm hopper_gemm_of(const Problem& problem) {
   HopperGemm s;
+  if (const auto product = product_of_gated(problem)) {
+    s = hopper_gemm_of(*product);
+    s.gated = true;
+    s.result = problem.outputs[0].type.dtype;
+    s.out_ld = problem.outputs[0].pitch ? problem.outputs[0].pitch : s.columns / 2;
+    return s;
+  }
   s.a = problem.inputs[0].type.dtype;
   s.b = problem.inputs[1].type.dtype;
   s.result = problem.outputs[0].type.dtype;
@@ -90,7 +108,22 @@ std::optional<ConvPair> conv_pair_of(const Problem& problem) {
   return pair;
 }
 
+// What is asked of a gated product beside what is asked of the product.
+static Support gate_supports(const Problem& product, const HopperGemm& s) {
+  if (s.computed_b) return refused("a gate behind a computed second operand");
+  if (size_of(s.result) > 4 || s.result == DType::boolean) return refused("results of ", s.result);
+  if (s.columns % (8 * s.v())) return refused(s.columns, " columns, not whole groups of ", 8 * s.v());
+  for (size_t i = 2; i < product.inputs.size(); ++i)
+    if (element_count(product.inputs[i].dims()) != 1 && (!along_channels(product, i) || !product.inputs[i].is_constant))
+      return refused("an epilogue input ", product.inputs[i].dims(), " before a gate, not a constant of each column");
+  return supported();
+}
+
 Support hopper_gemm_supports(const Problem& problem, bool per_image) {
+  if (const auto product = product_of_gated(problem)) {
+    Support support = hopper_gemm_supports(*product);
+    return support.yes() ? gate_supports(*product, hopper_gemm_of(problem)) : support;
+  }
   const Port &a = problem.inputs[0], &b = problem.inputs[1];
   if (!on_matrix_units(a.type.dtype, b.type.dtype, allows_tf32(problem)))
     return refused("a product of ", a.type.dtype, " and ", b.type.dtype,
@@ -161,6 +194,8 @@ constexpr Tile kPairTiles[] = {{"tile=64x64 groups=4", 64, 64, false, 4},
 constexpr std::string_view kPatch = " patch", kStored = " stored";
 constexpr int kMostStages = 16, kFewestStages = 2, kTurnBytes = 48;
 
+bool is_of_matrices(const Problem& problem) { return problem.op.is<ops::MatMul, ops::GatedMatMul>(); }
+
 // What one kernel computes, a product and, for a fused pair, a second one, and on how many SMs.
 struct Task {
   HopperGemm first;
@@ -170,8 +205,13 @@ struct Task {
   const HopperGemm& last() const { return second ? *second : first; }
 };
 Task task_of(const Problem& problem, const std::optional<ConvPair>& pair, const GpuProperties& gpu) {
-  if (!pair) return {hopper_gemm_of(problem), {}, gpu.sms, problem.op.is<ops::MatMul>()};
+  if (!pair) return {hopper_gemm_of(problem), {}, gpu.sms, is_of_matrices(problem)};
   return {hopper_gemm_of(pair->first), hopper_gemm_of(pair->second), gpu.sms};
+}
+
+// Bytes that are read and written for each column of a row of the (last) product.
+int64_t bytes_of_column(const Problem& problem, const std::optional<ConvPair>& pair) {
+  return gemm_result_bytes(pair ? pair->second : problem) / (problem.op.is<ops::GatedMatMul>() ? 2 : 1);
 }
 
 // A tile and what follows from it for a shape.
@@ -252,6 +292,7 @@ int64_t walked_tiles(const Task& t, const Choice& c) {
 
 bool columns_fit(const Task& t, const Tile& tile) {
   if (tile.columns % (4 * t.first.v()) || tile.columns % (4 * t.last().v())) return false;
+  if (t.first.gated && tile.columns % (8 * t.first.v())) return false;
   // Where rows begin anywhere, the neighbours' columns take registers, too.
   if (t.last().ragged() && tile.columns > (tile.consumers == 1 ? 64 : 128)) return false;
   return !t.second || (tile.columns >= t.first.columns && tile.columns < 2 * std::max<int64_t>(t.first.columns, 64));
@@ -276,6 +317,7 @@ std::optional<Choice> choice_of(const Task& t, const Tile& tile, bool patch) {
   choice.patch = choice.resident = patch;
   if (patch && (!tile.patches || !takes_patch(t.first, stage_rows(t, choice)) || blocks_of(t, choice) == 0)) return {};
   if (t.first.computed_b && (tile.splits > 1 || tile.sharers > 1 || tile.columns % 64 != 0)) return {};
+  if (t.first.gated && tile.splits > 1) return {};
   if (tile.splits > 1) {
     // Each block has something to sum, and all blocks run at once.
     const bool all = (tile.splits - 1) * slices_of_block(t, choice) < t.first.slices();
@@ -349,7 +391,7 @@ bool walks_along_rows(const Task& t, const Choice& c, const GpuProperties& gpu) 
 std::span<const Tile> tiles_for(const Task& t) { return t.second ? std::span<const Tile>(kPairTiles) : kTiles; }
 
 std::vector<Layout> layouts_of_inputs(const Problem& problem, const std::optional<ConvPair>& pair) {
-  if (!pair && problem.op.is<ops::MatMul>()) return std::vector<Layout>(problem.inputs.size(), Layout::plain);
+  if (!pair && is_of_matrices(problem)) return std::vector<Layout>(problem.inputs.size(), Layout::plain);
   std::vector<Layout> layouts = image_epilogue_layouts(pair ? pair->first : problem);
   layouts[0] = Layout::channels_last;
   if (pair) {
@@ -370,7 +412,7 @@ bool pair_fits(const ConvPair& pair) {
 std::vector<Config> hopper_gemm_configs(const Problem& problem, const GpuProperties& gpu) {
   const auto pair = conv_pair_of(problem);
   const Task t = task_of(problem, pair, gpu);
-  const int64_t result_bytes = gemm_result_bytes(pair ? pair->second : problem);
+  const int64_t result_bytes = bytes_of_column(problem, pair);
   std::vector<std::pair<double, std::string>> candidates;
   std::vector<std::string> patches;  // beside them: their loads are not what the estimate ranks by
   const bool fills = !pair && t.first.columns >= 512 && fills_gpu(t, kTiles[0]);
@@ -386,7 +428,7 @@ std::vector<Config> hopper_gemm_configs(const Problem& problem, const GpuPropert
                    [](const auto& x, const auto& y) { return x.first < y.first; });
   std::vector<Config> out;
   constexpr size_t kMost = 6;
-  const Layout layout = problem.op.is<ops::MatMul>() ? Layout::plain : Layout::channels_last;
+  const Layout layout = is_of_matrices(problem) ? Layout::plain : Layout::channels_last;
   candidates.resize(std::min(kMost, candidates.size()));
   for (std::string& text : patches) candidates.push_back({0, std::move(text)});
   out.reserve(candidates.size());
@@ -431,7 +473,7 @@ void pack_weights(const HopperGemm& s, const Tensor& w, bool conv, bool transpos
   const bool along = conv || transposed;  // channels of a column are neighbours, or `taps` apart
   const int64_t column_step = along ? s.channels * taps : 1, channel_step = along ? taps : s.columns;
   for (int64_t r = 0; r < s.packed_columns(); ++r) {
-    const int64_t at = r % (4 * v), column = r - at + at % 8 / 2 * v + at / 8 * 2 + at % 2;
+    const int64_t at = r % (4 * v), column = s.column_of(r - at + at % 8 / 2 * v + at / 8 * 2 + at % 2);
     if (column >= s.columns) continue;
     for (int64_t tap = 0; tap < taps; ++tap) {
       const Word* const source = from + column * column_step + tap;
@@ -540,6 +582,7 @@ struct HopperGemmConstants {
   };
   std::optional<Pair> pair;
   int splits, sharers, matrices;
+  bool gated;
   bool constant_columns, by_image, cooperative, im2col, ragged;
   int64_t patch;
   std::string extras, extra_names;
@@ -575,15 +618,16 @@ std::string HopperGemmConstants::text() const {
                                    {"BETWEEN", pair->between},
                                    {"THEN_SLICE", pair->then_slice},
                                    {"THEN_SLICES", pair->then_slices}});
-  std::string out = concat(type_alias("Sum", sum), macro("MATRIX", matrix), int_constants(numbers),
-                           macro("FUSED_PAIR", int(pair.has_value())), macro("SPLITS", splits),
-                           macro("SHARERS", sharers), macro("MATRICES", matrices), macro("RAGGED", int(ragged)),
-                           bool_constants({{"CONSTANT_COLUMNS", constant_columns},
-                                           {"BY_IMAGE", by_image},
-                                           {"COOPERATIVE", cooperative},
-                                           {"IM2COL", im2col}}),
-                           macro("EXTRAS", extras), macro("EXTRA_NAMES", extra_names),
-                           macro("EXTRA_STAGES", extra_stages), macro("STORED", int(stored)));
+  std::string out =
+      concat(type_alias("Sum", sum), macro("MATRIX", matrix), int_constants(numbers),
+             macro("FUSED_PAIR", int(pair.has_value())), macro("SPLITS", splits), macro("SHARERS", sharers),
+             macro("MATRICES", matrices), macro("GATED", int(gated)), macro("RAGGED", int(ragged)),
+             bool_constants({{"CONSTANT_COLUMNS", constant_columns},
+                             {"BY_IMAGE", by_image},
+                             {"COOPERATIVE", cooperative},
+                             {"IM2COL", im2col}}),
+             macro("EXTRAS", extras), macro("EXTRA_NAMES", extra_names), macro("EXTRA_STAGES", extra_stages),
+             macro("STORED", int(stored)));
   if (extra) out += concat(macro("EXTRA_NAME", concat('e', extra->input)), type_alias("Extra", extra->type));
   return out;
 }
@@ -596,7 +640,7 @@ double hopper_gemm_expected_clocks(const Problem& problem, const Config& config,
   // What B costs where it is computed is not in the estimate: on an H200 other kernels were faster than those of a
   // third of their clocks.
   if (t.first.computed_b) return -1;
-  return expected_clocks(t, choice_of(t, config.text), gemm_result_bytes(pair ? pair->second : problem));
+  return expected_clocks(t, choice_of(t, config.text), bytes_of_column(problem, pair));
 }
 
 Recipe::Work hopper_gemm_work(const Problem& problem, const Config& config, const GpuProperties& gpu) {
@@ -607,7 +651,8 @@ Recipe::Work hopper_gemm_work(const Problem& problem, const Config& config, cons
   const Tile& tile = *choice.tile;
   Recipe::Work out;
   if (s.rows * s.matrices == 0) return out;
-  const auto* matmul = problem.op.get_if<ops::MatMul>();
+  const auto* gate = problem.op.get_if<ops::GatedMatMul>();
+  const auto* matmul = gate ? &gate->product : problem.op.get_if<ops::MatMul>();
   const size_t second_weights = pair ? pair->first.inputs.size() : 1;
   out.consumed.assign(problem.inputs.size(), false);
   out.consumed[1] = out.consumed[second_weights] = !s.computed_b;
@@ -655,10 +700,13 @@ Recipe::Work hopper_gemm_work(const Problem& problem, const Config& config, cons
     by_image |= along_images(problem, i);
     constant_columns &= problem.inputs[i].is_constant || problem.inputs[i].dims() == problem.outputs[0].dims();
   }
-  ImageEpilogue epilogue = image_epilogue(pair ? pair->second : problem, accumulator, last.v(), numbers, false, shift);
-  // Vectors of the last columns reach beyond the end of inputs along them.
-  for (size_t i = 2; s.ragged() && i < problem.inputs.size(); ++i) {
-    if (!along_channels(problem, i)) continue;
+  const auto gated = product_of_gated(problem);
+  ImageEpilogue epilogue =
+      gated ? gated_epilogue(*gated, gate->gate, s.result, accumulator, s.v(), numbers)
+            : image_epilogue(pair ? pair->second : problem, accumulator, last.v(), numbers, false, shift);
+  // Vectors of the last columns reach beyond the end of inputs along them; those of a gated product lie as its columns.
+  for (size_t i = 2; (s.ragged() || gated) && i < problem.inputs.size(); ++i) {
+    if (!along_channels(gated ? *gated : problem, i)) continue;
     const int64_t size = size_of(problem.inputs[i].type.dtype), at = round_up(out.packed_bytes, kAlignment);
     out.packed_bytes = at + s.packed_columns() * size;
     out.consumed[i] = true;
@@ -666,7 +714,8 @@ Recipe::Work hopper_gemm_work(const Problem& problem, const Config& config, cons
     const Tensor* constant = problem.inputs[i].constant;
     if (out.packed.empty() || !constant) continue;
     out.packed.resize(size_t(out.packed_bytes));
-    std::memcpy(out.packed.data() + at, constant->raw().data(), size_t(s.columns * size));
+    for (int64_t c = 0; c < s.columns; ++c)
+      std::memcpy(out.packed.data() + at + c * size, constant->raw().data() + s.column_of(c) * size, size_t(size));
   }
   const int extra = last.extra + shift;
   const auto for_arrays = [](std::string_view macro, const std::vector<std::string>& arrays) {
@@ -698,6 +747,7 @@ Recipe::Work hopper_gemm_work(const Problem& problem, const Config& config, cons
       .matrices = !s.computed_b ? 0
                   : s.b_by_rows ? 2
                                 : 1,
+      .gated = s.gated,
       .constant_columns = constant_columns,
       .by_image = by_image,
       .cooperative = tile.cooperative,

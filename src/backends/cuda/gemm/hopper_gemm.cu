@@ -57,6 +57,9 @@
 // stored at once. Lanes then hand what lies behind such a place to their neighbours, and store 16 bytes there all the
 // same; only where a tile begins and ends the pieces are smaller.
 //
+// GATED: of every 8 * V columns the second half gates the first, as the host ordered them: a thread has both sums of a
+// result in its registers, and the output has half as many columns as the product.
+//
 // Tiles are walked along the columns, or along the rows with `rows_inner`: what the inner walk loads again for each
 // step of the outer one should be what L2 can hold.
 //
@@ -64,14 +67,14 @@
 // prepacked.
 //
 // Generated before this text: MATRIX, Sum, WARPGROUP_M (M rows of one consumer's tile), TILE_N, SLICE (bytes of K: 128,
-// 64 or 32), STAGES, RESIDENT (0: none), CONSUMERS, LEAST_BLOCKS, SPLITS, SHARERS, MATRICES, V, ELEMENT (bytes of an
-// element of A or B), COOPERATIVE, IM2COL, PATCH (positions of a patch, 0: none), RAGGED, EXTRA_STAGES (0: there is no
-// such tensor; otherwise EXTRA_NAME and Extra are its name and element type), STORED, BY_IMAGE (there are ImageExtras),
-// EXTRA_CHUNKS (chunks of the extra tensor that are loaded at a time), PIECE (bytes of a row of it that lie together),
-// EXTRA_NAMES, CONSTANT_COLUMNS, ARRAYS and FOR_ARRAYS(f), which expands f(i, type, name) for each array, FUSED_PAIR,
-// CHUNKS (1 unless FUSED_PAIR), and the text of image_epilogue. With FUSED_PAIR also FIRST_V, BETWEEN (columns of the
-// first product), THEN_SLICE and THEN_SLICES (bytes of a K slice of the second product, and their number), and the text
-// of image_epilogue for the first convolution, with FIRST_ARRAYS.
+// 64 or 32), STAGES, RESIDENT (0: none), CONSUMERS, LEAST_BLOCKS, SPLITS, SHARERS, MATRICES, GATED, V, ELEMENT (bytes
+// of an element of A or B), COOPERATIVE, IM2COL, PATCH (positions of a patch, 0: none), RAGGED, EXTRA_STAGES (0: there
+// is no such tensor; otherwise EXTRA_NAME and Extra are its name and element type), STORED, BY_IMAGE (there are
+// ImageExtras), EXTRA_CHUNKS (chunks of the extra tensor that are loaded at a time), PIECE (bytes of a row of it that
+// lie together), EXTRA_NAMES, CONSTANT_COLUMNS, ARRAYS and FOR_ARRAYS(f), which expands f(i, type, name) for each
+// array, FUSED_PAIR, CHUNKS (1 unless FUSED_PAIR), and the text of image_epilogue. With FUSED_PAIR also FIRST_V,
+// BETWEEN (columns of the first product), THEN_SLICE and THEN_SLICES (bytes of a K slice of the second product, and
+// their number), and the text of image_epilogue for the first convolution, with FIRST_ARRAYS.
 #include "backends/cuda/support/memory.cuh"
 #include "backends/cuda/support/wgmma.cuh"
 
@@ -121,6 +124,8 @@ static_assert(N_GROUPS * 4 * V == TILE_N, "tiles are whole groups of columns");
 static_assert(SHARERS == 1 || (SPLITS == 1 && RESIDENT == 0 && !FUSED_PAIR), "B goes through the ring");
 static_assert(!MATRICES || (SPLITS == 1 && SHARERS == 1 && RESIDENT == 0 && !STORED && V == 2),
               "B changes from tile to tile, and a tile may end within a matrix");
+static_assert(!GATED || (SPLITS == 1 && !MATRICES && !RAGGED && !EXTRA_STAGES && !FUSED_PAIR && N_GROUPS % 2 == 0),
+              "a thread has both groups of a pair");
 static_assert(!PATCH || (RESIDENT && IM2COL && SPLITS == 1 && SHARERS == 1 && !STORED),
               "a stage has a slice of all taps of A");
 static_assert(MATRICES != 2 || (SLICE == 128 && TILE_N % 64 == 0), "pieces of 64 columns of 16 bits");
@@ -610,6 +615,34 @@ DEVICE void finish(const Sum (&sums)[BLOCKS_M][TILE_N / 2], const Early&, u32, u
     }
     if (quad == 0) store(shifted(carried, carried, shift), TILE_N * u32(sizeof(Output)), 0);
     if (last_end > 0) store_bytes(aligned + last_at, last, 0, last_end);
+  }
+}
+#elif GATED
+// As below, of pairs of groups.
+DEVICE void finish(const Sum (&sums)[BLOCKS_M][TILE_N / 2], const Early&, u32, u32 row, u32 column, u8*, u32, u32,
+                   [[maybe_unused]] u32 arrays, u32 first_column, EXTRAS Output* out, const Parameters& p) {
+#pragma unroll
+  for (int group = 0; group < N_GROUPS; group += 2) {
+    const u32 c = column + group * 4 * V, to = (first_column + group * 4 * V) / 2 + (column - first_column);
+    if (c >= p.columns) continue;
+    [[maybe_unused]] ColumnExtras columns, behind;
+    {
+      FOR_ARRAYS(COPIED)
+      COLUMN_EXTRAS(columns, c)
+      COLUMN_EXTRAS(behind, c + 4 * V)
+    }
+#pragma unroll
+    for (int m = 0; m < BLOCKS_M * 2; ++m) {
+      const u32 r = row + m / 2 * 64 + m % 2 * 8;
+      if (r >= p.rows) continue;
+      Finished<Output> results[V];
+#pragma unroll
+      for (int v = 0; v < V; ++v) {
+        const int at = (group * (V / 2) + v / 2) * 4 + m % 2 * 2 + v % 2;
+        results[v] = GATED_EPILOGUE(Acc(sums[m / 2][at]), columns, Acc(sums[m / 2][at + V / 2 * 4]), behind, v);
+      }
+      store_results<Output, V>(out + i64(r) * p.out_ld + to, results);
+    }
   }
 }
 #else

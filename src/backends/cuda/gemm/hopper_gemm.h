@@ -23,6 +23,8 @@ struct HopperGemm {
   // them. `b_by_rows`: B has rows of columns.
   bool computed_b = false, shared_a = false, b_by_rows = false;
   int64_t matrices = 1;
+  // Of ops::GatedMatMul: `columns` are the product's, and those of the output half as many.
+  bool gated = false;
   int extra = -1;  // the epilogue input of the output's shape and element size (a residual), if there is just one
   int arrays = 0;  // number of inputs that are is_channel_array
 
@@ -44,6 +46,13 @@ struct HopperGemm {
   bool ragged() const { return columns % v() != 0; }
   // Columns of the prepacked weights, padded to whole groups.
   int64_t packed_columns() const { return round_up(columns, 4 * v()); }
+  // The column of the weights that is column `c` of the kernel's product: of a gated one, every 4 * v() of the first
+  // half are beside those that gate them.
+  int64_t column_of(int64_t c) const {
+    if (!gated) return c;
+    const int64_t group = c / (4 * v());
+    return group % 2 * (columns / 2) + group / 2 * (4 * v()) + c % (4 * v());
+  }
   int64_t packed_depth() const { return slices() * slice() / element(); }
   // Padding behind the end of an axis, h or w, of a convolution of stride 1.
   int64_t pad_behind(size_t i) const { return out[i] - in[i] - pad[i] + (kernel[i] - 1) * dilation[i]; }
@@ -54,6 +63,9 @@ struct HopperGemm {
   int64_t reach() const { return (kernel[0] - 1) * dilation[0] * padded(1) + (kernel[1] - 1) * dilation[1]; }
 };
 HopperGemm hopper_gemm_of(const Problem& problem);
+
+// The product of a gated one, before its columns become half as many; nothing if the problem is not one.
+std::optional<Problem> product_of_gated(const Problem& problem);
 
 // The two convolutions of a fused pair, as problems of their own.
 struct ConvPair {

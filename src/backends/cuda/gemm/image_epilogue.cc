@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cuda/gemm/image_epilogue.h"
 
+#include <cstring>
+
 #include "backends/cuda/support/constants.h"
 #include "backends/cuda/support/program_code.h"
 #include "graph/ops/conv.h"
@@ -19,6 +21,7 @@ struct EpilogueText {
   std::string_view output, acc;  // types
   std::string column_fields, row_fields, line_fields, image_fields, column_loads, row_loads, line_loads, image_loads,
       epilogue;
+  std::string_view name = "EPILOGUE(sum, columns, row, line, v)";
 
   std::string text(bool first) const;
 };
@@ -29,12 +32,12 @@ std::string EpilogueText::text(bool first) const {
              "};\nstruct ColumnExtras : ImageExtras { ", column_fields, "};\nstruct RowExtras { ", row_fields,
              "};\nstruct LineExtras { ", line_fields, "};\n");
   const std::string_view prefix = first ? "FIRST_" : "";
-  return concat(
-      first ? concat("namespace first {\n", types, "}\n") : types,
-      macro(concat(prefix, "COLUMN_EXTRAS(to, c)"), column_loads),
-      macro(concat(prefix, "IMAGE_EXTRAS(to, image, c)"), image_loads),
-      macro(concat(prefix, "ROW_EXTRAS(to, at)"), row_loads), macro(concat(prefix, "LINE_EXTRAS(to, r)"), line_loads),
-      macro(concat(prefix, "EPILOGUE(sum, columns, row, line, v)"), concat(first ? "first::" : "", epilogue)));
+  return concat(first ? concat("namespace first {\n", types, "}\n") : types,
+                macro(concat(prefix, "COLUMN_EXTRAS(to, c)"), column_loads),
+                macro(concat(prefix, "IMAGE_EXTRAS(to, image, c)"), image_loads),
+                macro(concat(prefix, "ROW_EXTRAS(to, at)"), row_loads),
+                macro(concat(prefix, "LINE_EXTRAS(to, r)"), line_loads),
+                macro(concat(prefix, name), concat(first ? "first::" : "", epilogue)));
 }
 
 }  // namespace
@@ -95,8 +98,9 @@ bool is_channel_array(const Problem& problem, size_t i) {
   return size_of(problem.inputs[i].type.dtype) == 4 && along_channels(problem, i) && !along_images(problem, i);
 }
 
-ImageEpilogue image_epilogue(const Problem& problem, DType accumulator, int64_t v, ProgramNumbers& numbers, bool first,
-                             int input) {
+// `gate`: null but for gated_epilogue, and `output` is of its result.
+static ImageEpilogue epilogue_text(const Problem& problem, const Program* gate, DType output, DType accumulator,
+                                   int64_t v, ProgramNumbers& numbers, bool first, int input) {
   const Dims out = problem.outputs[0].dims();
   ImageEpilogue epilogue;
   const Program& program = epilogue_of(problem);
@@ -133,10 +137,21 @@ ImageEpilogue image_epilogue(const Problem& problem, DType accumulator, int64_t 
     if (is_channel_array(problem, i)) epilogue.arrays.push_back(concat(type, ", ", name));
     epilogue.slots.push_back({Slot::Kind::input, int(i) + input, 0});
   }
-  const ProgramCode code = finished_code(program, dtypes, "epilogue", numbers);
+  std::string arguments = concat(accumulator == DType::f16 ? "op::round_f16" : "", "(sum)", call);
+  Program whole = program;
+  if (gate) {
+    // The gate of two programs: its second input's comes first (splice).
+    whole = splice(program, splice(program, *gate, 1), 0);
+    dtypes.insert(dtypes.end(), dtypes.begin(), dtypes.end());
+    std::string other = arguments;
+    for (const auto& [from, to] : {std::pair("(sum)", "(other)"), std::pair("(columns)", "(behind)")})
+      for (size_t at = 0; (at = other.find(from, at)) != std::string::npos;) other.replace(at, strlen(from), to);
+    arguments = concat(other, ", ", arguments);
+  }
+  const ProgramCode code = finished_code(whole, dtypes, "epilogue", numbers);
   const EpilogueText parts{
       .code = code.text,
-      .output = memory_type(problem.outputs[0].type.dtype),
+      .output = memory_type(output),
       .acc = held_type(accumulator),
       .column_fields = fields[kColumns],
       .row_fields = fields[kRows],
@@ -146,10 +161,21 @@ ImageEpilogue image_epilogue(const Problem& problem, DType accumulator, int64_t 
       .row_loads = loads[kRows],
       .line_loads = loads[kLines],
       .image_loads = loads[kImages],
-      .epilogue = concat(code.call, accumulator == DType::f16 ? "op::round_f16" : "", "(sum)", call, ")"),
+      .epilogue = concat(code.call, arguments, ")"),
+      .name = gate ? "GATED_EPILOGUE(sum, columns, other, behind, v)" : "EPILOGUE(sum, columns, row, line, v)",
   };
   epilogue.text = parts.text(first);
   return epilogue;
+}
+
+ImageEpilogue image_epilogue(const Problem& problem, DType accumulator, int64_t v, ProgramNumbers& numbers, bool first,
+                             int input) {
+  return epilogue_text(problem, nullptr, problem.outputs[0].type.dtype, accumulator, v, numbers, first, input);
+}
+
+ImageEpilogue gated_epilogue(const Problem& problem, const Program& gate, DType output, DType accumulator, int64_t v,
+                             ProgramNumbers& numbers) {
+  return epilogue_text(problem, &gate, output, accumulator, v, numbers, false, 0);
 }
 
 }  // namespace temper::cuda

@@ -40,5 +40,9 @@ struct ImageEpilogue {
 // Numbers that go with the launch are added to `numbers`.
 ImageEpilogue image_epilogue(const Problem& problem, DType accumulator, int64_t v, ProgramNumbers& numbers,
                              bool first = false, int input = 0);
+// Of a product whose columns in pairs become the `output` of `gate`: in the place of EPILOGUE there is
+// GATED_EPILOGUE(sum, columns, other, behind, v), of the sums and ColumnExtras of both.
+ImageEpilogue gated_epilogue(const Problem& problem, const Program& gate, DType output, DType accumulator, int64_t v,
+                             ProgramNumbers& numbers);
 
 }  // namespace temper::cuda

@@ -3,14 +3,15 @@
 #include <algorithm>
 
 #include "backends/cuda/gemm/hopper_gemm.h"
+#include "graph/ops/fused.h"
 #include "graph/ops/matmul.h"
 
 namespace temper::cuda {
 
 namespace {
 
-Support matmul_supports(const Problem& problem) {
-  const auto* op = problem.op.get_if<ops::MatMul>();
+// `op` is the problem's, or the product of a gated one.
+Support product_supports(const Problem& problem, const ops::MatMul* op) {
   if (!op) return refused("not a matrix product");
   const Dims a = problem.inputs[0].dims(), b = problem.inputs[1].dims(), out = problem.outputs[0].dims();
   if (!problem.inputs[1].is_constant) {
@@ -26,11 +27,22 @@ Support matmul_supports(const Problem& problem) {
   return hopper_gemm_supports(problem);
 }
 
+Support matmul_supports(const Problem& problem) { return product_supports(problem, problem.op.get_if<ops::MatMul>()); }
+
+Support gated_supports(const Problem& problem) {
+  const auto* op = problem.op.get_if<ops::GatedMatMul>();
+  if (!op) return refused("not a gated product");
+  return product_supports(problem, &op->product);
+}
+
 }  // namespace
 
-extern const Recipe matmul_pipeline_recipe;
+extern const Recipe matmul_pipeline_recipe, matmul_gated_recipe;
 const Recipe matmul_pipeline_recipe{
     "cuda.matmul.pipeline",  15,      matmul_supports, hopper_gemm_configs,        hopper_gemm_work, "sm_90a",
     hopper_gemm_takes_parts, nullptr, false,           hopper_gemm_expected_clocks};
+const Recipe matmul_gated_recipe{
+    "cuda.matmul.gated",     1,       gated_supports, hopper_gemm_configs,        hopper_gemm_work, "sm_90a",
+    hopper_gemm_takes_parts, nullptr, false,          hopper_gemm_expected_clocks};
 
 }  // namespace temper::cuda
