@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/ops/fused.h"
 
+#include <algorithm>
+
 #include "graph/ops/pointwise.h"
 
 namespace temper::ops {
