@@ -16,8 +16,8 @@ struct Tile {
   int largest_head, largest_masked_head;  // that its registers hold without masks or a softcap, and with them
   std::string text() const { return concat(consumers * 64, 'x', keys); }
 };
-constexpr Tile kTiles[] = {{3, 128, 64, 0},   {2, 160, 128, 0}, {2, 128, 128, 64}, {2, 64, 256, 128},
-                           {2, 32, 256, 256}, {1, 128, 64, 0},  {1, 64, 128, 128}};
+constexpr Tile kTiles[] = {{3, 128, 64, 0},   {4, 64, 64, 0},    {2, 160, 128, 0}, {2, 128, 128, 64},
+                           {2, 64, 256, 128}, {2, 32, 256, 256}, {1, 128, 64, 0},  {1, 64, 128, 128}};
 constexpr int kStages = 2, kPiece = 64;
 
 struct Heads {  // sizes, rounded up to whole pieces
@@ -43,7 +43,7 @@ bool holds(const Tile& tile, const Problem& problem) {
 }
 int64_t shared_bytes(const Problem& problem, const Tile& tile) {
   const Heads heads = heads_of(problem);
-  constexpr int64_t kBarriers = 1 + 4 * kStages + 3;
+  constexpr int64_t kBarriers = 1 + 4 * kStages + 4;
   return (tile.consumers * 64 * largest_head(problem) + kStages * tile.keys * (heads.query + heads.value)) * 2 +
          kBarriers * 8;
 }
@@ -138,7 +138,7 @@ Recipe::Work work(const Problem& problem, const Config& config, const GpuPropert
 }  // namespace
 
 extern const Recipe attention_hopper_recipe;
-const Recipe attention_hopper_recipe{"cuda.attention.hopper", 3, supports, configs, work, "sm_90a",
+const Recipe attention_hopper_recipe{"cuda.attention.hopper", 4, supports, configs, work, "sm_90a",
                                      attention_takes_parts};
 
 }  // namespace temper::cuda

@@ -5,7 +5,7 @@
 // loads the queries and then blocks of KEYS keys and values into a ring of STAGES. Scores stay in registers: they are
 // sums of the first product, and become the rows of the second as they lie. A warpgroup issues the product of the next
 // block of keys before that of this block's weights with its values, and computes the softmax of the one while the
-// tensor cores compute the other. Two or three warpgroups take turns to issue products (ping-pong), so that one has
+// tensor cores compute the other. Two to four warpgroups take turns to issue products (ping-pong), so that one has
 // the tensor cores while another computes exponents.
 //
 // Heads lie in shared memory as pieces of 64 elements: a piece has all rows, each of 128 bytes, swizzled by as many.
@@ -28,7 +28,8 @@ constexpr int BYTES_PIECE = KEYS * 128, BYTES_KEYS = QUERY_PIECES * BYTES_PIECE,
               BYTES_VALUES = VALUE_PIECES * BYTES_PIECE;
 constexpr int STAGES_AT = CONSUMERS * BYTES_QUERIES, BARRIERS = STAGES_AT + STAGES * (BYTES_KEYS + BYTES_VALUES);
 constexpr int PRODUCERS = CONSUMERS > 1 ? 128 : 32;  // threads; a warpgroup can give its registers away
-constexpr int FEW = CONSUMERS == 3 ? 32 : 24, MANY = CONSUMERS == 3 ? 160 : 240;
+// Of those that the threads of a block are given at first, all but a few go to the consumers.
+constexpr int FEW = CONSUMERS == 3 ? 32 : 24, MANY = CONSUMERS == 4 ? 112 : CONSUMERS == 3 ? 160 : 240;
 
 DEVICE u32 keys_at(u32 shared, u32 stage) { return shared + STAGES_AT + stage * (BYTES_KEYS + BYTES_VALUES); }
 DEVICE u32 values_at(u32 shared, u32 stage) { return keys_at(shared, stage) + BYTES_KEYS; }
