@@ -183,6 +183,23 @@ TEST_F(EmulatedEngine, SlicesAreReadWhereTheyLie) {
   EXPECT_EQ(in_place_of(columns, {{0, 0, 1, false}, {1, 7, 0, false}}), 0);
 }
 
+// What skips layers in U-Nets: a normalisation in groups reads it in the channels of the concat that it is written to.
+TEST_F(EmulatedEngine, ANormalisationReadsAPartOfAConcat) {
+  const std::vector<Tensor> blobs{halves({48, 16, 1, 1}, 1), halves({32, 48, 1, 1}, 2), halves({16, 80, 1, 1}, 3)};
+  const Graph graph = parse_graph(
+      concat("graph \"skip\"\ninput %x: f32[2,16,6,6]\n",
+             "%h: f16[2,16,6,6] = pointwise(%x) program=\"(1) 1=cast.f16(0)\"\n",
+             "const %w0: f16[48,16,1,1] = #0\nconst %w1: f16[32,48,1,1] = #1\nconst %w2: f16[16,80,1,1] = #2\n",
+             "%s: f16[2,48,6,6] = conv(%h, %w0)", kOneByOne,
+             "%n: f16[2,48,6,6] = fused_normalize(%s) prologue=\"(1)\" axes=[1,2,3] groups=4 epilogue=\"(1) "
+             "1=sigmoid.f32(0) 2=mul.f32(0,1) 3=cast.f16(2)\"\n",
+             "%d: f16[2,32,6,6] = conv(%n, %w1)", kOneByOne, "%c: f16[2,80,6,6] = concat(%d, %s) axis=1\n",
+             "%o: f16[2,16,6,6] = conv(%c, %w2)", kOneByOne,
+             "%y: f32[2,16,6,6] = pointwise(%o) program=\"(1) 1=cast.f32(0)\"\noutput \"y\" = %y\n"),
+      blobs);
+  EXPECT_EQ(in_place_of(graph), 2);
+}
+
 // What a product gives for each channel of each image, as U-Nets add the time step: the rows of its slice are channels.
 TEST_F(EmulatedEngine, ConvolutionsReadSlicesOfAProductForEachImage) {
   const std::vector<Tensor> blobs{halves({8, 96}, 1), halves({64, 16, 1, 1}, 2), halves({32, 64, 3, 3}, 3)};

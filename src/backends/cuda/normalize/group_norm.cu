@@ -16,7 +16,13 @@ constexpr u32 BLOCKS = SPLITS;
 constexpr u32 BLOCKS = 1;  // without clusters, the first block reads all, and what it does not hold twice
 #endif
 
-extern "C" __global__ void CLUSTER __launch_bounds__(BLOCK, LEAST) group_norm(PARAMETERS const RowParameters p) {
+#if __CUDA_ARCH__ >= 900
+constexpr int AT_LEAST = LEAST;
+#else
+constexpr int AT_LEAST = 1;  // older generations want more registers for the same text
+#endif
+
+extern "C" __global__ void CLUSTER __launch_bounds__(BLOCK, AT_LEAST) group_norm(PARAMETERS const RowParameters p) {
   if constexpr (BLOCKS > 1) meet_cluster();  // from here on blocks may write to one another's shared memory
   wait_for_inputs();
   if (BLOCKS < SPLITS && blockIdx.x % SPLITS != 0) return;

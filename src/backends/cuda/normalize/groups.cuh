@@ -3,9 +3,10 @@
 // are GROUP channels at all of its positions. In channels_last a sample is an image; a row that lies without gaps is a
 // sample of one group, whose channels are a vector. A block takes TILE channels, which are whole groups, of a part of
 // the positions: ACROSS threads lie along the tile, V channels each, and DOWN share the positions. Generated before
-// this text: those constants, HELD (rounds of positions that stay in shared memory), AHEAD (positions that a thread
-// loads before it uses the first), GIVEN_BYTES (of struct Given), FIXED_OF_CHANNELS (what the epilogue reads of all
-// samples is the same for all positions), CENTER, EXACT, and what row_programs.cuh needs; a row is a sample.
+// this text: those constants, PITCH (elements from one position of input 0 to the next), HELD (rounds of positions that
+// stay in shared memory), AHEAD (positions that a thread loads before it uses the first), GIVEN_BYTES (of struct
+// Given), FIXED_OF_CHANNELS (what the epilogue reads of all samples is the same for all positions), CENTER, EXACT, and
+// what row_programs.cuh needs; a row is a sample.
 #pragma once
 #include "backends/cuda/rows/row_programs.cuh"
 
@@ -59,6 +60,7 @@ DEVICE Place place_of(u32 index, u32 parts) {
 DEVICE RowTensors sample_of(const RowParameters& p, const RowTensors& tensors, const Place& place) {
   i64 at[OPERANDS];
   walk_offsets<KEPT, OPERANDS>(p.kept, place.sample, at);
+  if (PITCH != CHANNELS) at[0] = at[0] / CHANNELS * PITCH;
   return moved(tensors, at);
 }
 
@@ -87,8 +89,7 @@ DEVICE void read_positions(const RowParameters& p, const RowTensors& row, const 
                            Given (&given)[AHEAD]) {
 #pragma unroll
   for (u32 i = 0; i < AHEAD; ++i)
-    if (round + i < count)
-      read_given(p, row, i64(place.position(round + i)) * CHANNELS + place.channel, true, given[i]);
+    if (round + i < count) read_given(p, row, i64(place.position(round + i)) * PITCH + place.channel, true, given[i]);
 }
 
 template <u32 LANES>
@@ -159,12 +160,17 @@ DEVICE void collect(const RowParameters& p, const RowTensors& row, const Place& 
                                         : (end - 1) / V - first + 1;
     // f(moments, how many elements they are of) for what the threads of this lane have
     const auto each = [&](auto&& f) {
-#pragma unroll 2
-      for (u32 i = lane; i < DOWN * across; i += 32) {
-        const u32 down = i / across, at = first + i % across, from = at * V > begin ? at * V : begin,
-                  to = at * V + V < end ? at * V + V : end;
+      const auto thread = [&](u32 down, u32 at) {
+        const u32 from = at * V > begin ? at * V : begin, to = at * V + V < end ? at * V + V : end;
         f(shared.of_threads[(down * ACROSS + at) * SLOTS + group - group_of(at, 0)],
           Statistic(place.count_of(down) * (to - from)));
+      };
+      if constexpr (DOWN >= 32) {
+        for (u32 down = lane; down < DOWN; down += 32)
+          for (u32 at = first; at < first + across; ++at) thread(down, at);
+      } else {
+#pragma unroll 2
+        for (u32 i = lane; i < DOWN * across; i += 32) thread(i / across, first + i % across);
       }
     };
     Statistic mean = 0, squares = 0;

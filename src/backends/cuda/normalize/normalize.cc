@@ -71,6 +71,7 @@ Support supports(const Problem& problem) {
 struct Groups {
   RowsOp rows;  // a row is a sample
   int64_t samples = 0, positions = 0, channels = 0, group = 0, vector = 1;
+  int64_t pitch = 0;    // elements from one position of input 0 to the next
   bool images = false;  // channels_last; else a sample is a row
   bool exact = false;   // inputs of f32
   int64_t size = 1;     // of an element in memory
@@ -108,12 +109,14 @@ std::optional<Groups> groups_of(const Problem& problem, const Config& config) {
     g.samples = dims[0];
     g.positions = element_count(Dims(dims.begin() + 2, dims.end()));
     g.channels = dims[1];
+    g.pitch = problem.inputs[0].pitch;
     g.group = first == 2 ? 1 : g.channels / op.groups;
     while (g.channels % g.vector || g.slots() * g.moments() > 64) g.vector /= 2;
     g.rows.axes.clear();
     for (size_t i = 0; i < dims.size(); ++i) g.rows.axes.push_back({i, dims[i], 1, i > 0});
     if (!RowTexts(problem, config, g.rows).contiguous) return {};
   }
+  if (g.pitch == 0) g.pitch = g.channels;
   g.given = 0;
   int64_t widest = 1;
   for (int i = 0; i < g.rows.prologue.inputs; ++i) {
@@ -151,10 +154,10 @@ struct Shares {
   }
   std::string constants(const Groups& g, const RowTexts& texts, int64_t held, int64_t ahead) const {
     return concat("constexpr int BLOCK = ", block, ", ACROSS = ", across, ", DOWN = ", down, ", TILE = ", tile,
-                  ", GROUP = ", g.group, ", CHANNELS = ", g.channels, ", GIVEN_BYTES = ", g.given, ", HELD = ", held,
-                  ", AHEAD = ", ahead, ";\nconstexpr unsigned POSITIONS = ", g.positions,
-                  ";\nconstexpr bool EXACT = ", g.exact, ", FIXED_OF_CHANNELS = ", g.images && texts.fixed_along_last(),
-                  ";\n");
+                  ", GROUP = ", g.group, ", CHANNELS = ", g.channels, ", PITCH = ", g.pitch,
+                  ", GIVEN_BYTES = ", g.given, ", HELD = ", held, ", AHEAD = ", ahead,
+                  ";\nconstexpr unsigned POSITIONS = ", g.positions, ";\nconstexpr bool EXACT = ", g.exact,
+                  ", FIXED_OF_CHANNELS = ", g.images && texts.fixed_along_last(), ";\n");
   }
 };
 
@@ -271,9 +274,22 @@ Recipe::Work work(const Problem& problem, const Config& config, const GpuPropert
                               : twice_work(problem, config, *groups, gpu);
 }
 
+// Groups of channels may be read where they lie in the channels of a concat.
+bool takes_parts(const Problem& problem, const Config& config) {
+  for (size_t i = 1; i < problem.inputs.size(); ++i)
+    if (problem.inputs[i].pitch) return false;
+  for (const Port& port : problem.outputs)
+    if (port.pitch) return false;
+  if (!problem.inputs[0].pitch) return true;
+  if (config.text.empty()) return false;
+  const auto groups = groups_of(problem, config);
+  return groups && groups->images && groups->rows.prologue.inputs == 1 && groups->pitch % groups->vector == 0 &&
+         small_positions(groups->positions * groups->pitch);
+}
+
 }  // namespace
 
 extern const Recipe normalize_recipe;
-const Recipe normalize_recipe{"cuda.normalize", 7, supports, configs, work};
+const Recipe normalize_recipe{"cuda.normalize", 8, supports, configs, work, {}, takes_parts};
 
 }  // namespace temper::cuda
