@@ -192,6 +192,6 @@ Recipe::Work work(const Problem& problem, const Config& config, const GpuPropert
 
 extern const Recipe attention_recipe;
 const Recipe attention_recipe{
-    "cuda.attention.mma", 3, attention_supports, configs, work, {}, attention_takes_parts, nullptr, true};
+    "cuda.attention.mma", 4, attention_supports, configs, work, {}, attention_takes_parts, nullptr, true};
 
 }  // namespace temper::cuda

@@ -20,13 +20,20 @@ constexpr int QUERY_PITCH = QUERY_SIZE * 2 + 16, VALUE_PITCH = VALUE_SIZE * 2 + 
 constexpr int ROW_PITCH = QUERY_PITCH > VALUE_PITCH ? QUERY_PITCH : VALUE_PITCH;  // queries, and later results
 constexpr int STAGE = BLOCK_KEYS * (QUERY_PITCH + VALUE_PITCH);
 constexpr int RESULTS = VALUE_SIZE / 8, STEPS = QUERY_SIZE / 16;
+#if __CUDA_ARCH__ >= 800
 constexpr bool KEEP_QUERIES = QUERY_SIZE <= 128;  // in registers
+#else
+constexpr bool KEEP_QUERIES = false;  // what is copied takes registers on its way to shared memory
+#endif
 DEVICE float (&four_of(float (&s)[SCORES], int n))[4] { return *reinterpret_cast<float (*)[4]>(&s[n * 4]); }
 
 // `rows` rows of `size` elements from row `first` on, zeros beyond `end` and beyond `size`.
 template <int PITCH, int PADDED>
 DEVICE void copy_rows(u32 to, const Half* from, i64 row, i32 first, i32 end, i32 rows, i32 size) {
   constexpr int CHUNKS = PADDED / 8;
+#if __CUDA_ARCH__ < 800
+#pragma unroll 1
+#endif
   for (i32 i = i32(threadIdx.x); i < rows * CHUNKS; i += THREADS) {
     const i32 r = i / CHUNKS, c = i % CHUNKS;
     const bool inside = first + r < end && c * 8 < size;

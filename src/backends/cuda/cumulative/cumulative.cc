@@ -27,6 +27,6 @@ Recipe::Work work(const Problem& problem, const Config& config, const GpuPropert
 }  // namespace
 
 extern const Recipe cumulative_recipe;
-const Recipe cumulative_recipe{"cuda.cumulative", 1, supports, same_layout_configs, work};
+const Recipe cumulative_recipe{"cuda.cumulative", 2, supports, same_layout_configs, work};
 
 }  // namespace temper::cuda

@@ -31,7 +31,13 @@ constexpr Total kNone = PRODUCT ? 1 : 0;
 
 constexpr int kEach = 8;  // neighbours of a thread
 
-extern "C" __global__ void __launch_bounds__(256) cumulative(const Input* in, Output* out, const RowParameters p) {
+#if __CUDA_ARCH__ >= 1200
+#define BOUNDS __launch_bounds__(256, 3)  // without it 64 registers are taken, and one number spilled
+#else
+#define BOUNDS __launch_bounds__(256)
+#endif
+
+extern "C" __global__ void BOUNDS cumulative(const Input* in, Output* out, const RowParameters p) {
   const Row row = this_row(p);
   if (LANES < 32 && !row.active) return;
   const u64 n = row.active ? p.n : 0;
