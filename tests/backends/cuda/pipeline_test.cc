@@ -164,6 +164,51 @@ std::string random_chains(uint64_t seed, int count, int64_t largest, bool patch 
   return text;
 }
 
+// First convolutions in bytes with a pool, of images about `largest` high and wide.
+std::string random_first(uint64_t first_seed, int count, int64_t largest) {
+  std::string lines;
+  for (int i = 0; i < count; ++i) {
+    Draw draw{std::mt19937_64(first_seed + uint64_t(i))};
+    const std::string kinds[] = {"u8", "i8", "f32", "f16"}, x = kinds[draw(0, 3)],
+                      results[] = {"i8", "u8", "f16", "f32"}, result = results[draw.chance(60) ? 0 : draw(1, 3)];
+    const int64_t images = draw(1, 3), channels = draw(1, 4), outputs = 16 * draw(1, draw.chance(50) ? 4 : 9),
+                  kh = draw(1, 7), kw = draw(1, 7), height = draw(kh, largest), width = 16 * draw(1, largest / 16 + 1),
+                  top = draw(0, kh - 1), left = draw(0, kw - 1), bottom = draw(0, kh - 1), right = draw(0, kw - 1);
+    if (width + left + right < kw || (height + top + bottom - kh) / 2 < 1 || (width + left + right - kw) / 2 < 1)
+      continue;
+    const bool apart = draw.chance(60), scaled = x != "i8" || apart;
+    lines += concat("fused_conv(", x, '[', images, ',', channels, ',', height, ',', width, ']',
+                    x == "u8"   ? "{0..256}"
+                    : x == "i8" ? "{-128..128}"
+                                : "",
+                    ", i8[", outputs, ',', channels, ',', kh, ',', kw, "]*{-128..128}, f32[", outputs,
+                    ",1,1]*{1..9}, f32[", outputs, ",1,1]*",
+                    apart ? concat(", f32[", channels, ",1,1]*, f32[", channels, ",1,1]*") : std::string());
+    const std::string_view scale = x == "u8" || x == "i8" ? "0.9" : "0.01";
+    if (apart)
+      lines += concat(") prologue=\"(3) 3=cast.f32(0) 4=fma.f32(3,1,2) 5=constant.f32[", scale,
+                      "] 6=div.f32(4,5) 7=round.f32(6) 8=cast.i8(7)\"");
+    else if (scaled)
+      lines += concat(") prologue=\"(1) 1=cast.f32(0) 2=constant.f32[", scale,
+                      "] 3=div.f32(1,2) 4=round.f32(3) 5=cast.i8(4)\"");
+    else lines += ") prologue=\"(1)\"";
+    lines += concat(" strides=[2,2] pads=[", top, ',', left, ',', bottom, ',', right,
+                    "] dilations=[1,1] epilogue=\"(3) 3=cast.f32(0) 4=constant.f32[0.0002] 5=mul.f32(3,4) "
+                    "6=fma.f32(5,1,2)",
+                    draw.chance(50) ? " 7=relu.f32(6)" : " 7=add.f32(6,2)",
+                    result == "f32"   ? ""
+                    : result == "f16" ? " 8=cast.f16(7)"
+                                      : concat(" 8=round.f32(7) 9=cast.", result, "(8)"),
+                    "\" pool_kernel=[3,3] pool_strides=[2,2] pool_pads=[1,1,", draw(0, 1), ',', draw(0, 1), "]\n");
+  }
+  return lines;
+}
+testing::CaseChoice of_first_bytes(int sms) {
+  testing::CaseChoice choice{.recipes = "conv.first_bytes"};
+  choice.properties.sms = sms;
+  return choice;
+}
+
 // Few SMs, so that blocks have several tiles: without, nobody reads taps from patches.
 testing::CaseChoice of_patches(std::string_view recipes, int sms) {
   testing::CaseChoice choice{.recipes = recipes, .with = " patch"};
@@ -224,6 +269,15 @@ TEST(EmulatedChain, TapsThatReadAPatchGiveTheReferencesResults) {
     testing::check_lines("chains", kPatchChains + random, emulated.compiler(), emulated.gpu(),
                          of_patches("conv.chain", sms));
   }
+}
+
+// On one SM a block walks down images; on many its tiles are alone.
+TEST(EmulatedFirst, BytesWithAPoolGiveTheReferencesResults) {
+  const testing::EmulatedGpu emulated;
+  const auto asked = testing::shapes_asked_for();
+  for (int sms : {1, 132})
+    testing::check_lines("first", random_first(uint64_t(100 * sms), asked.value_or(5), 50), emulated.compiler(),
+                         emulated.gpu(), of_first_bytes(sms));
 }
 
 // So many tiles that part of b stays in shared memory; its columns have two tiles there, each with a block of its own.
@@ -516,6 +570,14 @@ TEST(CudaPipeline, TapsThatReadAPatchGiveTheReferencesResults) {
   testing::check_lines("chains", kPatchChains, *compiler, gpu, of_patches("conv.chain", 2));
   testing::check_lines("random", random_lines(1, count, 400, true), *compiler, gpu, of_patches("conv.pipeline", 5));
   testing::check_lines("random", random_chains(1, count, 400, true), *compiler, gpu, of_patches("conv.chain", 5));
+}
+TEST(CudaFirst, BytesWithAPoolGiveTheReferencesResults) {
+  TEMPER_NEEDS_GPU(gpu);
+  TEMPER_NEEDS_NVRTC(compiler);
+  if (gpu->info().architecture() != "sm_90a") GTEST_SKIP() << "no Hopper";
+  for (int sms : {1, 4, 132})
+    testing::check_lines("first", random_first(uint64_t(1000 * sms), testing::shapes_asked_for().value_or(20), 300),
+                         *compiler, gpu, of_first_bytes(sms));
 }
 TEST(CudaChain, GivesTheReferencesResultsForRandomShapes) {
   TEMPER_NEEDS_GPU(gpu);

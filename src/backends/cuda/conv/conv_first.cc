@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The first convolution of an image model: it has few input channels, reads the plain layout, as images come, and
 // writes channels_last. It can also take a 3 by 3 max pool (conv_first.cu).
+#include "backends/cuda/conv/conv_first.h"
+
 #include <algorithm>
 #include <numeric>
 
@@ -31,28 +33,12 @@ const Program* prologue_of(const Problem& problem) {
   const auto* fused = problem.op.get_if<ops::FusedConv>();
   return fused && !fused->prologue.is_identity() ? &fused->prologue : nullptr;
 }
-// The problem without what the prologue reads beside input 0, which is behind what the convolution reads.
-Problem of_convolution(const Problem& problem) {
-  Problem own = problem;
-  if (const auto* fused = problem.op.get_if<ops::FusedConv>()) own.inputs.resize(fused->own_inputs(own.inputs.size()));
-  return own;
-}
 std::vector<DType> read_by_prologue(const Problem& problem) {
   std::vector<DType> dtypes{problem.inputs[0].type.dtype};
-  for (size_t i = of_convolution(problem).inputs.size(); i < problem.inputs.size(); ++i)
+  for (size_t i = without_prologue(problem).inputs.size(); i < problem.inputs.size(); ++i)
     dtypes.push_back(problem.inputs[i].type.dtype);
   return dtypes;
 }
-bool pools(const Problem& problem) {
-  const auto* fused = problem.op.get_if<ops::FusedConv>();
-  return fused && fused->pools();
-}
-// The dtype that is multiplied by the weights.
-DType operand_of(const Problem& problem) {
-  const Program* prologue = prologue_of(problem);
-  return prologue ? prologue->infer(read_by_prologue(problem)) : problem.inputs[0].type.dtype;
-}
-
 // The pool is taken of the sums.
 Support pool_supports(const Problem& problem, const Problem& own, const Dims& between) {
   const auto& fused = problem.op.get<ops::FusedConv>();
@@ -64,17 +50,33 @@ Support pool_supports(const Problem& problem, const Problem& own, const Dims& be
     if (out[axis] * 2 > between[axis] + 1) return refused("a window that sees nothing but padding");
   std::vector<const Tensor*> others;
   for (size_t i = 2; i < own.inputs.size(); ++i) others.push_back(own.inputs[i].constant);
-  if (!never_decreases(fused.conv.epilogue, ops::accumulator_of(operand_of(problem), problem.inputs[1].type.dtype),
-                       others))
+  if (!never_decreases(fused.conv.epilogue,
+                       ops::accumulator_of(first_conv_operand(problem), problem.inputs[1].type.dtype), others))
     return refused("an epilogue that may not keep the order of its sums, of which the pool takes the largest");
   return supported();
 }
 
-Support supports(const Problem& problem) {
+}  // namespace
+
+Problem without_prologue(const Problem& problem) {
+  Problem own = problem;
+  if (const auto* fused = problem.op.get_if<ops::FusedConv>()) own.inputs.resize(fused->own_inputs(own.inputs.size()));
+  return own;
+}
+bool first_conv_pools(const Problem& problem) {
+  const auto* fused = problem.op.get_if<ops::FusedConv>();
+  return fused && fused->pools();
+}
+DType first_conv_operand(const Problem& problem) {
+  const Program* prologue = prologue_of(problem);
+  return prologue ? prologue->infer(read_by_prologue(problem)) : problem.inputs[0].type.dtype;
+}
+
+Support first_conv_supports(const Problem& problem) {
   if (!conv_of(problem.op)) return refused("not a convolution");
   const auto& op = op_of(problem);
   const Port &x = problem.inputs[0], &w = problem.inputs[1];
-  const DType operand = operand_of(problem);
+  const DType operand = first_conv_operand(problem);
   const Dims in = x.dims(), weights = w.dims(), out = problem.outputs[0].dims();
   if (in.size() != 4) return refused(in.size() - 2, " spatial axes, not 2");
   if (!on_matrix_units(operand, w.type.dtype)) return refused("a product of ", operand, " and ", w.type.dtype);
@@ -92,7 +94,7 @@ Support supports(const Problem& problem) {
   if (!small_positions(element_count(in) / std::max<int64_t>(1, in[0])) ||
       !small_positions(ceil_div(out[3], kPooledWidth) * out[2] * out[0]))
     return refused("more than 2147418112 elements");
-  const Problem own = of_convolution(problem);
+  const Problem own = without_prologue(problem);
   for (size_t i = own.inputs.size(); i < problem.inputs.size(); ++i) {
     const Dims strides = broadcast_strides(problem.inputs[i].dims(), in);
     for (size_t axis = 0; axis < in.size(); ++axis)
@@ -100,25 +102,28 @@ Support supports(const Problem& problem) {
   }
   if (own.inputs.size() < problem.inputs.size() && size_of(operand) != 1)
     return refused("a prologue of several inputs before ", operand);
-  if (pools(problem))
+  if (first_conv_pools(problem))
     if (Support support = pool_supports(problem, own, op.output_dims(in, weights)); !support.yes()) return support;
   if (Support support = image_epilogue_supports(own); !support.yes()) return support;
   return gemm_supports(operand, w.type.dtype, 1, weights[0], element_count(weights) / weights[0], op.epilogue);
 }
 
+bool may_take_pixels(const Problem& problem) {
+  const Dims in = problem.inputs[0].dims();
+  return size_of(first_conv_operand(problem)) == 1 && !same_memory(in, Layout::plain, Layout::channels_last);
+}
+
+namespace {
+
 // wgmma has at least 32 columns.
 Support wgmma_supports(const Problem& problem) {
-  if (Support support = supports(problem); !support.yes()) return support;
+  if (Support support = first_conv_supports(problem); !support.yes()) return support;
   const int64_t outputs = problem.inputs[1].dims()[0];
   return outputs > 16 ? supported() : refused(outputs, " output channels; more than 16");
 }
 
 // Whether the kernel takes an input in channels_last: bytes, of which a pixel's are a word (PIXEL_WORDS in
 // conv_first.cu).
-bool may_take_pixels(const Problem& problem) {
-  const Dims in = problem.inputs[0].dims();
-  return size_of(operand_of(problem)) == 1 && !same_memory(in, Layout::plain, Layout::channels_last);
-}
 bool takes_pixels(const Problem& problem, const Config& config) {
   if (config.inputs[0] != Layout::channels_last) return false;
   if (!may_take_pixels(problem)) fail(ErrorKind::bad_file, "cuda.conv.first cannot read ", problem.text());
@@ -135,7 +140,7 @@ std::vector<Config> configs_of_rows(const Problem& problem, std::vector<int> row
     if (from == Layout::channels_last && !may_take_pixels(problem)) continue;
     for (int tile : rows) {
       all.push_back({concat(kTile, tile, 'x', kTileWidth),
-                     image_epilogue_layouts(of_convolution(problem)),
+                     image_epilogue_layouts(without_prologue(problem)),
                      {Layout::channels_last}});
       all.back().inputs.resize(problem.inputs.size(), Layout::plain);
       all.back().inputs[0] = from;
@@ -179,7 +184,7 @@ Cut cut_of(const Problem& problem, int64_t tile_h, bool pixels) {
   const auto& op = op_of(problem);
   const Dims in = problem.inputs[0].dims(), weights = problem.inputs[1].dims();
   // A word of `pixels` is an element of a single channel.
-  const int64_t size = pixels ? 4 : size_of(operand_of(problem)), stride = op.strides[1];
+  const int64_t size = pixels ? 4 : size_of(first_conv_operand(problem)), stride = op.strides[1];
   const int64_t channels = pixels ? 1 : weights[1];
   const int64_t pad = ops::window_pads(op.window(weights), 1, in[3]).first;
   Cut cut{};
@@ -188,7 +193,7 @@ Cut cut_of(const Problem& problem, int64_t tile_h, bool pixels) {
   cut.shift = std::gcd(stride, cut.e);
   cut.copies = cut.e / cut.shift;
   // With a pool, tiles begin two columns before what they give, and stand that much closer.
-  const bool pool = pools(problem);
+  const bool pool = first_conv_pools(problem);
   const int64_t before = pool ? pad + 2 * stride : pad;
   const int64_t group = pixels ? 4 : cut.e;  // what is read at once
   cut.whole_words = in[3] % group == 0 && (!pool || 2 * kPooledWidth * stride % group == 0);
@@ -294,21 +299,57 @@ std::string FirstConvConstants::text(const Cut& cut) const {
 // What a prologue reads beside the image: numbers, or one for each channel.
 struct OtherInputs {
   int count = 0;
-  std::string parameters, fields, loads, arguments;
+  std::string parameters, names, fields, loads, arguments;
 
   void add(const TensorType& type) {
     const int i = count++;
     parameters += concat("const ", memory_type(type.dtype), "* o", i, ", ");
+    names += concat('o', i, ", ");
     fields += concat(held_type(type.dtype), " x", i, "; ");
     loads += concat("(to).x", i, " = hold(o", i, element_count(type.dims()) == 1 ? "[0]); " : "[c]); ");
     arguments += concat(", (of).x", i);
   }
   std::string text() const {
     return concat("struct Others { ", fields, "};\n", macro("OTHERS", int(count > 0)),
-                  macro("OTHER_INPUTS", parameters), macro("LOAD_OTHERS(to, c)", loads),
+                  macro("OTHER_INPUTS", parameters), macro("OTHER_NAMES", names), macro("LOAD_OTHERS(to, c)", loads),
                   macro("PREPARED(x, of)", concat("prologue(x", arguments, ")")));
   }
 };
+
+}  // namespace
+
+std::vector<std::byte> first_conv_parameters(const Problem& problem, int64_t tiles, int64_t block_tiles, int64_t across,
+                                             int64_t down, const ProgramNumbers& numbers) {
+  const auto& op = op_of(problem);
+  const Dims in = problem.inputs[0].dims(), weights = problem.inputs[1].dims(), out = problem.outputs[0].dims(),
+             between = op.output_dims(in, weights);
+  ParameterWriter writer;
+  writer.put(uint32_t(weights[0])).put(uint32_t(tiles));
+  for (int64_t value : {in[2], in[3], out[2], out[3]}) writer.put(int32_t(value));
+  for (int64_t axis : {0, 1})
+    writer.put(int32_t(ops::window_pads(op.window(weights), axis, in[size_t(axis) + 2]).first));
+  writer.put(int32_t(between[2])).put(int32_t(between[3])).put(uint32_t(block_tiles));
+  return writer.put_divisor(across).put_divisor(down).put_numbers(numbers.values()).finish();
+}
+
+std::string first_conv_input(const Problem& problem, bool words, std::vector<Slot>& slots) {
+  const Program* prologue = prologue_of(problem);
+  std::vector<DType> read = read_by_prologue(problem);
+  OtherInputs others;
+  for (size_t i = without_prologue(problem).inputs.size(); i < problem.inputs.size(); ++i) {
+    others.add(problem.inputs[i].type);
+    slots.push_back({Slot::Kind::input, int(i), 0});
+  }
+  const DType dtype = problem.inputs[0].type.dtype;
+  const bool as_floats = prologue && words && wants_bytes_as_floats(*prologue, 0, dtype);
+  if (as_floats) read[0] = DType::f32;
+  return concat("#include \"backends/cuda/support/memory.cuh\"\n", type_alias("In", memory_type(dtype)),
+                type_alias("A", memory_type(first_conv_operand(problem))), macro("PROLOGUE", int(prologue != nullptr)),
+                macro("IN_WORDS", int(words)), macro("AS_FLOATS", int(as_floats)),
+                finished_code(prologue ? *prologue : Program{}, read, "prologue"), others.text());
+}
+
+namespace {
 
 Recipe::Work work(const Problem& problem, const Config& config, bool wgmma) {
   const auto& op = op_of(problem);
@@ -331,22 +372,15 @@ Recipe::Work work(const Problem& problem, const Config& config, bool wgmma) {
   job.entry = "conv_first";
   job.overlap = true;
   job.slots = {{Slot::Kind::input, 0, 0}, {Slot::Kind::packed, 0, 0}};
-  const Problem own = of_convolution(problem);
-  std::vector<DType> read = read_by_prologue(problem);
-  OtherInputs others;
-  for (size_t i = own.inputs.size(); i < problem.inputs.size(); ++i) {
-    others.add(problem.inputs[i].type);
-    job.slots.push_back({Slot::Kind::input, int(i), 0});
-  }
-  const DType operand = operand_of(problem), accumulator = ops::accumulator_of(operand, w.type.dtype);
+  const Problem own = without_prologue(problem);
+  const std::string input =
+      first_conv_input(problem, cut.pixels && cut.whole_words && size_of(x.type.dtype) == 1, job.slots);
+  const DType operand = first_conv_operand(problem), accumulator = ops::accumulator_of(operand, w.type.dtype);
   ProgramNumbers numbers;
   const ImageEpilogue epilogue = image_epilogue(own, accumulator, cut.v, numbers);
   job.slots.insert(job.slots.end(), epilogue.slots.begin(), epilogue.slots.end());
   job.slots.push_back({Slot::Kind::output, 0, 0});
-  const Program* prologue = prologue_of(problem);
-  const bool pool = pools(problem);
-  const ops::Window window = op.window(weights);
-  const Dims between = op.output_dims(in, weights);
+  const bool pool = first_conv_pools(problem);
   const int64_t across = ceil_div(out_dims[3], pool ? kPooledWidth : kTileWidth);
   int64_t down = ceil_div(out_dims[2], pool ? tile_h / 2 : tile_h), tiles = out_dims[0] * across * down;
   // A block that computes several tiles fetches the weights once; there are enough blocks for any GPU all the same.
@@ -376,23 +410,10 @@ Recipe::Work work(const Problem& problem, const Config& config, bool wgmma) {
       .alone = alone,
       .extras = epilogue.parameters,
   };
-  const bool in_words = cut.pixels && cut.whole_words && size_of(x.type.dtype) == 1;
-  const bool as_floats = prologue && in_words && wants_bytes_as_floats(*prologue, 0, x.type.dtype);
-  if (as_floats) read[0] = DType::f32;
-  job.source.text =
-      concat("#include \"backends/cuda/support/memory.cuh\"\n", type_alias("In", memory_type(x.type.dtype)),
-             type_alias("A", memory_type(operand)), macro("PROLOGUE", int(prologue != nullptr)),
-             macro("IN_WORDS", int(in_words)), macro("AS_FLOATS", int(as_floats)),
-             finished_code(prologue ? *prologue : Program{}, read, "prologue"), others.text(),
-             macro("NUMBERS", numbers.text()), constants.text(cut), epilogue.text,
-             "#include \"backends/cuda/conv/conv_first.cu\"\n");
+  job.source.text = concat(input, macro("NUMBERS", numbers.text()), constants.text(cut), epilogue.text,
+                           "#include \"backends/cuda/conv/conv_first.cu\"\n");
 
-  ParameterWriter writer;
-  writer.put(uint32_t(weights[0])).put(uint32_t(tiles));
-  for (int64_t value : {in[2], in[3], out_dims[2], out_dims[3]}) writer.put(int32_t(value));
-  for (int64_t axis : {0, 1}) writer.put(int32_t(ops::window_pads(window, axis, in[size_t(axis) + 2]).first));
-  writer.put(int32_t(between[2])).put(int32_t(between[3])).put(uint32_t(block_tiles));
-  job.parameters = writer.put_divisor(across).put_divisor(down).put_numbers(numbers.values()).finish();
+  job.parameters = first_conv_parameters(problem, tiles, block_tiles, across, down, numbers);
   job.shape.block = {uint32_t(warps * 32), 1, 1};
   job.shape.grid = {uint32_t(ceil_div(tiles, block_tiles)), uint32_t(ceil_div(weights[0], cut.columns)), 1};
   job.shape.shared_bytes =
@@ -417,7 +438,8 @@ static Support worth_timing(const Problem& problem, std::string_view architectur
   return unless_taken_by(conv_first_wgmma_recipe, problem, architecture);
 }
 
-const Recipe conv_first_recipe{"cuda.conv.first", 10, supports, mma_configs, mma_work, {}, nullptr, worth_timing, true};
-const Recipe conv_first_wgmma_recipe{"cuda.conv.first_wgmma", 3, wgmma_supports, wgmma_configs, wgmma_work, "sm_90a"};
+const Recipe conv_first_recipe{"cuda.conv.first", 11,  first_conv_supports, mma_configs, mma_work, {}, nullptr,
+                               worth_timing,      true};
+const Recipe conv_first_wgmma_recipe{"cuda.conv.first_wgmma", 4, wgmma_supports, wgmma_configs, wgmma_work, "sm_90a"};
 
 }  // namespace temper::cuda

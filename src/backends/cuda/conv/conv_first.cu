@@ -99,62 +99,16 @@ DEVICE Others of_channel(const Others (&others)[CHANNELS], int c) {
 }
 
 #if PIXEL_WORDS
-static_assert(C == 1 && E == 1 && COPIES == 1 && sizeof(A) == 1 && CHANNELS <= 4, "a word is a pixel");
+static_assert(C == 1 && E == 1 && COPIES == 1, "a word is a pixel");
 constexpr int GROUP = WHOLE_WORDS ? 4 : 1;
-using Words = Vec<u32, GROUP>;
-// The pixels that a thread reads at once, as they lie.
-#if IN_WORDS
-static_assert(GROUP == 4 && sizeof(In) == 1, "a byte alone would take a register");
-struct Pixels {
-  Vec<u32, 1> at[CHANNELS];
-};
-DEVICE Pixels load_pixels(const In* from) {
-  Pixels pixels;
-#pragma unroll
-  for (int i = 0; i < CHANNELS; ++i) pixels.at[i].at[0] = reinterpret_cast<const u32*>(from)[i];
-  return pixels;
-}
-DEVICE In element_of(const Pixels& pixels, int e) { return In(pixels.at[e / 4].at[0] >> (e % 4 * 8) & 0xff); }
-#else
-struct Pixels {
-  Vec<In, GROUP> at[CHANNELS];
-};
-DEVICE Pixels load_pixels(const In* from) {
-  Pixels pixels;
-#pragma unroll
-  for (int i = 0; i < CHANNELS; ++i) pixels.at[i] = load_vector<GROUP>(from + i * GROUP);
-  return pixels;
-}
-DEVICE In element_of(const Pixels& pixels, int e) { return pixels.at[e / GROUP].at[e % GROUP]; }
-#endif
-DEVICE Words words_of(const Pixels& pixels, const Others (&others)[CHANNELS], int) {
-  [[maybe_unused]] const u32 pattern = kept(kByteAsFloat);
-  Words words;
-#pragma unroll
-  for (int k = 0; k < GROUP; ++k) {
-    words.at[k] = 0;
-    [[maybe_unused]] Finished<A> x[4] = {};
-#pragma unroll
-    for (int c = 0; c < CHANNELS; ++c) {
-      const int e = k * CHANNELS + c;
-#if AS_FLOATS
-      x[c] = PREPARED(byte_as_float<In>(pixels.at[e / 4], e % 4, pattern), others[c]);
-#elif PROLOGUE
-      x[c] = PREPARED(hold(element_of(pixels, e)), others[c]);
-#else
-      words.at[k] |= u32(u8(element_of(pixels, e))) << (c * 8);
-#endif
-    }
-    if constexpr (PROLOGUE) words.at[k] = word_of(x).bits;
-  }
-  return words;
-}
+constexpr bool PLANES = false;
+#include "backends/cuda/conv/pixel_words.cuh"
 #else
 constexpr int GROUP = E;
 // The pixels of the input in one word of the patch, and the word that they become.
 using Pixels = Vec<In, E>;
 using Words = Word;
-DEVICE Pixels load_pixels(const In* from) { return load_vector<E>(from); }
+DEVICE Pixels load_pixels(const In* from, i32) { return load_vector<E>(from); }
 // Of channel c.
 DEVICE Words words_of(const Pixels& pixels, const Others (&others)[CHANNELS], int c) {
   [[maybe_unused]] const Others of = of_channel(others, c);
@@ -194,7 +148,7 @@ DEVICE void fetch(Fetched& fetched, const In* in, const Parameters& p, u32 tile)
     const int word = i * THREADS + thread, row = word / IN_ROW;
     const i32 h = from_h + row / C, w = from_w + word % IN_ROW * GROUP;
     if (word >= COUNT || u32(h) >= u32(p.height) || u32(w) >= u32(p.width)) continue;
-    fetched.words[i] = load_pixels(image + place_in(p, row % C, h, w));
+    fetched.words[i] = load_pixels(image + place_in(p, row % C, h, w), 0);
     fetched.inside |= 1u << i;
   }
 }
@@ -207,11 +161,11 @@ DEVICE Words load_word(const In* image, const Parameters& p, const Others (&othe
   const In* from = image + place_in(p, row % C, h, w);
   if (u32(h) < u32(p.height)) {
 #if PIXEL_WORDS
-    if (u32(w) < u32(p.width)) out = words_of(load_pixels(from), others, 0);
+    if (u32(w) < u32(p.width)) out = words_of(load_pixels(from, 0), others, kept(kByteAsFloat));
 #else
     if constexpr (WHOLE_WORDS) {
       if (u32(w) < u32(p.width)) {
-        if constexpr (PROLOGUE) out = words_of(load_pixels(from), others, row % C);
+        if constexpr (PROLOGUE) out = words_of(load_pixels(from, 0), others, row % C);
         else out.bits = *reinterpret_cast<const u32*>(from);
       }
     } else {
@@ -329,7 +283,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
       for (int i = 0; i < LOADS; ++i) {
         const int at = i * THREADS + thread;
         Words word{};
+#if PIXEL_WORDS
+        if (fetched.inside >> i & 1) word = words_of(fetched.words[i], others, kept(kByteAsFloat));
+#else
         if (fetched.inside >> i & 1) word = words_of(fetched.words[i], others, at / IN_ROW % C);
+#endif
         if (at < COUNT) store_word(patch, at / IN_ROW, at % IN_ROW, word);
       }
       if (!ALONE && tile + STEP < tiles_end(p)) fetch(fetched, in, p, tile + STEP);

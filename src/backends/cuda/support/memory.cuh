@@ -45,6 +45,9 @@ DEVICE void store_results(T* to, const Finished<T> (&x)[V]) {
       words.at[i / 4] = is_signed<T> ? saturated_i8x4(x[i], x[i + 1], x[i + 2], x[i + 3])
                                      : saturated_u8x4(x[i], x[i + 1], x[i + 2], x[i + 3]);
     store_vector(reinterpret_cast<u32*>(to), words);
+  } else if constexpr (BYTES && V == 2) {
+    *reinterpret_cast<u16*>(to) =
+        u16(is_signed<T> ? saturated_i8x4(x[0], x[1], 0, 0) : saturated_u8x4(x[0], x[1], 0, 0));
   } else {
     Vec<T, V> results;
 #pragma unroll

@@ -307,6 +307,10 @@ DEVICE void store_box(const TensorMap& map, i32 x, i32 y, i32 z, i32 w, u32 from
                "r"(x), "r"(y), "r"(z), "r"(w), "r"(from)
                : "memory");
 }
+// Brings the line of an address to L2.
+DEVICE void prefetch_line(const void* from) {
+  asm volatile("{.reg .b64 there; cvta.to.global.u64 there, %0; prefetch.global.L2 [there];}" ::"l"(from));
+}
 // Brings bytes to L2: a multiple of 16 from an address that is one.
 DEVICE void prefetch_bytes(const void* from, u32 bytes) {
   asm volatile(

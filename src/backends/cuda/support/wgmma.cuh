@@ -26,6 +26,12 @@ DEVICE u64 descriptor(u32 at) {
   return u64((at & 0x3ffff) >> 4) | u64(1) << 16 | u64(8 * SLICE >> 4) << 32 | mode << 62;
 }
 
+// The same without swizzling, of core matrices: eight rows of 16 bytes, one behind the other. The next 16 bytes of a
+// row are `along_k` bytes further, the next eight rows `along_rows`.
+DEVICE u64 descriptor_of_cores(u32 at, u32 along_k, u32 along_rows) {
+  return u64((at & 0x3ffff) >> 4) | u64(along_k >> 4) << 16 | u64(along_rows >> 4) << 32;
+}
+
 // The same of a matrix that is read by rows of columns, in pieces of 64 columns of 16 bits: each piece has all rows, of
 // 128 bytes. Eight rows are 1024 bytes; from one piece to the next are `piece` bytes (PTX ISA, "Strides": the leading
 // dimension byte offset of an N-major operand).

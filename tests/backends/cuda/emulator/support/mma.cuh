@@ -115,13 +115,19 @@ DEVICE void wait_for_products() {
   temper_machine->wait_for_products(N);
 }
 
-// 32 bytes of a row of a matrix in shared memory, rows of 32, 64 or 128 bytes swizzled by as much (PTX ISA, "Matrix
-// descriptor format": address, stride of eight rows, swizzling).
+// 32 bytes of a row of a matrix in shared memory: rows of 32, 64 or 128 bytes swizzled by as much, or core matrices of
+// eight rows of 16 bytes (PTX ISA, "Matrix descriptor format": address, offset from one core matrix of a row to the
+// next, stride of eight rows, swizzling).
 DEVICE void row_of_matrix(u8 (&to)[32], u64 descriptor, u32 row, const u8* shared) {
   const u32 start = u32(descriptor & 0x3fff) << 4, stride = u32(descriptor >> 32 & 0x3fff) << 4,
-            mode = u32(descriptor >> 62);  // 1: 128 bytes, 2: 64, 3: 32
+            mode = u32(descriptor >> 62);  // 0: none, 1: 128 bytes, 2: 64, 3: 32
+  if (mode == 0) {
+    const u32 at = start + row / 8 * stride + row % 8 * 16;
+    memcpy(to, shared + at, 16);
+    memcpy(to + 16, shared + at + (u32(descriptor >> 16 & 0x3fff) << 4), 16);
+    return;
+  }
   const u32 pitch = 256 >> mode, mask = mode == 1 ? 7 : mode == 2 ? 3 : 1;
-  if (mode == 0) __builtin_trap();
   for (u32 chunk = 0; chunk < 2; ++chunk) {
     const u32 at = start + row / 8 * stride + row % 8 * pitch + chunk * 16;
     memcpy(to + chunk * 16, shared + (at ^ (at >> 7 & mask) << 4), 16);

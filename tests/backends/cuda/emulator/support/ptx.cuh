@@ -149,6 +149,7 @@ struct alignas(64) TensorMap {
 };
 DEVICE void prefetch_map(const TensorMap&) {}
 DEVICE void prefetch_bytes(const void*, u32) {}
+DEVICE void prefetch_line(const void*) {}
 DEVICE void load_tile(u32 to, const TensorMap& map, i32 x, i32 y, u32 barrier) {
   const int at[] = {x, y};
   temper_machine->load_tensor(to, &map, at, nullptr, barrier, 0);
