@@ -78,6 +78,7 @@ bool nest_concats(Graph& graph, const PassOptions& options);
 bool recognise_groups(Graph& graph, const PassOptions& options);
 bool recognise_normalize(Graph& graph, const PassOptions& options);
 bool remove_no_ops(Graph& graph, const PassOptions& options);
+bool scale_bytes(Graph& graph, const PassOptions& options);
 bool sink_rows(Graph& graph, const PassOptions& options);
 bool turn_products(Graph& graph, const PassOptions& options);
 bool unflatten_products(Graph& graph, const PassOptions& options);

@@ -49,6 +49,8 @@ const Pipeline& portable_pipeline() {
           // Two programs that meet now are one, and what was quantized may be a constant.
           {"fold_constants", fold_constants, "fold_quantization"},
           {"fuse_pointwise", fuse_pointwise, "fold_quantization"},
+          // Whole programs from byte to byte, as they are by now.
+          {"scale_bytes", scale_bytes},
           // Constants that the passes made more than once.
           {"merge_equal_nodes", merge_equal_nodes},
           // Last: the others see all that a concat joins.
