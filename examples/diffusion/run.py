@@ -100,7 +100,8 @@ def pixels_of(picture):
 
 
 def predictor_of(engine, kept):
-    """predict() of the schedulers by the engine of a step. `kept`: what depends on the prompt alone, in the GPU's memory or in the host's."""
+    """predict() of the schedulers by the engine of a step. `kept`: what depends on the prompt alone, in the GPU's memory or in the host's. On a
+    GPU a step is put in the order of PyTorch's stream, and nothing waits for it: the host has sent all steps before the first has ended."""
     if isinstance(next(iter(kept.values())), np.ndarray):
         return lambda x, step: np.split(engine.run({"sample": np.concatenate([x, x]), "timestep": np.array([step]), **kept})["noise"], 2)
     import torch
@@ -112,7 +113,7 @@ def predictor_of(engine, kept):
             arrays.update(inputs={"sample": sample, "timestep": torch.empty(1, dtype=torch.int64, device=x.device), **kept}, noise=torch.empty_like(sample))
         torch.cat([x, x], out=arrays["inputs"]["sample"])
         arrays["inputs"]["timestep"].fill_(step)
-        engine.run(arrays["inputs"], {"noise": arrays["noise"]})
+        engine.run(arrays["inputs"], {"noise": arrays["noise"]}, stream=torch.cuda.current_stream().cuda_stream)
         return arrays["noise"].split(1)
 
     return predict
