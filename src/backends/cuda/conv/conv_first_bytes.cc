@@ -120,17 +120,11 @@ Recipe::Work work(const Problem& problem, const Config& config, const GpuPropert
   job.slots.push_back({Slot::Kind::output, 0, 0});
 
   const int64_t across = ceil_div(out_dims[3], kPooledWidth);
-  int64_t down = ceil_div(out_dims[2], kPooledHeight), tiles = out_dims[0] * across * down;
+  const int64_t down = ceil_div(out_dims[2], kPooledHeight), tiles = out_dims[0] * across * down;
   // As many blocks as run at once. Of each one's tiles, the one above the first is computed twice, unless it stands at
-  // the top of an image; where that is more than the rows that every tile would compute to be alone, they are.
+  // the top of an image.
   const Share share = share_of(x.type.dtype);
-  int64_t block_tiles = ceil_div(tiles, int64_t(gpu.sms) * share.blocks);
-  const bool alone = block_tiles < kPooledHeight;
-  if (alone) {
-    down = ceil_div(out_dims[2], kPooledHeight - 1);
-    tiles = out_dims[0] * across * down;
-    block_tiles = 1;
-  }
+  const int64_t block_tiles = ceil_div(tiles, int64_t(gpu.sms) * share.blocks);
   job.source.text = concat(input, macro("NUMBERS", numbers.text()), macro("MATRIX", matrix_units(DType::i8)),
                            int_constants({{"CHANNELS", weights[1]},
                                           {"TILE_H", kTileHeight},
@@ -143,7 +137,7 @@ Recipe::Work work(const Problem& problem, const Config& config, const GpuPropert
                                           {"RESIDENT", share.blocks},
                                           {"FEW", share.few},
                                           {"MANY", share.many}}),
-                           bool_constants({{"PLANES", config.inputs[0] == Layout::plain}, {"ALONE", alone}}),
+                           bool_constants({{"PLANES", config.inputs[0] == Layout::plain}}),
                            macro("EXTRAS", epilogue.parameters), macro("EXTRA_NAMES", epilogue.names), epilogue.text,
                            "#include \"backends/cuda/conv/conv_first_bytes.cu\"\n");
   job.parameters = first_conv_parameters(problem, tiles, block_tiles, across, down, numbers);

@@ -9,11 +9,10 @@
 // "Canonical layouts": the leading dimension offset is one block, the stride of eight columns a row of blocks). A
 // tile is 16 outputs of the convolution wide and TILE_H rows high, and two products: of its left and right half.
 //
-// A lane then has 2 neighbouring outputs of each row and half, of 2 channels. It pools along columns in its registers,
-// where it also keeps what the tile below needs of the last row: a block walks down the image. Along rows it takes one
-// sum from the lane to its left. The first two columns of a tile only serve their neighbours. If blocks have few tiles
-// each, they are ALONE: the first two rows of a tile only serve their neighbours as well. Sums are pooled before the
-// epilogue, which must not change their order.
+// A lane then has 2 neighbouring outputs of each row and half, of 2 channels. It pools along columns in its registers.
+// A block walks down the image, and a lane leaves in shared memory what it needs of the last row in the tile below.
+// Along rows it takes one sum from the lane to its left. The first two columns of a tile only serve their neighbours.
+// Sums are pooled before the epilogue, which must not change their order.
 //
 // A block is two warpgroups. A thread of the producer makes a piece of each patch, of 4 by 2 pixels, and has the next
 // one's pixels in registers by then. The consumer multiplies, pools and stores.
@@ -21,7 +20,7 @@
 // Generated before this text (conv_first_bytes.cc): In, IN_WORDS, A, PROLOGUE, prologue(), AS_FLOATS, PREPARED, Others,
 // LOAD_OTHERS, OTHER_INPUTS, MATRIX and CHANNELS as in conv_first.cu, OTHER_NAMES (arguments for OTHER_INPUTS), PLANES
 // as in pixel_words.cuh, TILE_H, BLOCK_ROWS and BLOCK_COLUMNS (blocks of a patch), TAP_ROWS and TAP_COLUMNS (blocks
-// under the kernel), LEFT (columns of weight zero before the kernel's), STAGES (patches), ALONE, RESIDENT (blocks of an
+// under the kernel), LEFT (columns of weight zero before the kernel's), STAGES (patches), RESIDENT (blocks of an
 // SM), FEW and MANY (registers of a producer's and of a consumer's thread), and the text of the epilogue for two
 // channels (image_epilogue.h).
 #include "backends/cuda/support/memory.cuh"
@@ -47,7 +46,7 @@ struct alignas(16) Quad {
 constexpr int THREADS = 128, TILE_W = 16, CHANNELS_OF_WARP = 16, HALVES = 2;
 constexpr int STEPS = TAP_ROWS * TAP_COLUMNS / 2, PITCH = BLOCK_COLUMNS * 16, PATCH_BYTES = BLOCK_ROWS * PITCH;
 constexpr int ACROSS = BLOCK_COLUMNS / 2, PIECES = BLOCK_ROWS * ACROSS;
-constexpr int POOLED = TILE_H / 2, DOWN = ALONE ? TILE_H - 2 : TILE_H;  // rows of a tile; from one to the next
+constexpr int POOLED = TILE_H / 2;  // rows of a tile
 static_assert(TILE_H == 8 && PIECES <= THREADS, "a product has 64 columns, and a thread one piece of a patch");
 static_assert(TAP_COLUMNS % 2 == 0 && BLOCK_COLUMNS % 2 == 0 && BLOCK_COLUMNS >= TILE_W + TAP_COLUMNS - 1);
 static_assert(BLOCK_ROWS == TILE_H + TAP_ROWS - 1);
@@ -59,11 +58,11 @@ struct TilePlace {
 };
 DEVICE TilePlace place_of(u32 tile, const Parameters& p) {
   const u32 rest = divide(tile, p.tiles_down), n = divide(rest, p.tiles_across);
-  return {n, i32(tile - rest * p.tiles_down.divisor) * DOWN - (ALONE ? 2 : 0),
+  return {n, i32(tile - rest * p.tiles_down.divisor) * TILE_H,
           i32(rest - n * p.tiles_across.divisor) * (TILE_W - 2) - 2};
 }
 // Whether a tile is the last before a block goes on at the top.
-DEVICE bool is_lowest(i32 h, const Parameters& p) { return h + DOWN >= i32(p.tiles_down.divisor) * DOWN; }
+DEVICE bool is_lowest(i32 h, const Parameters& p) { return h + TILE_H >= i32(p.tiles_down.divisor) * TILE_H; }
 
 // Shared memory: patches, results, last rows, and of each patch a barrier that it is full and one that it is empty
 // again.
@@ -78,7 +77,7 @@ struct Tiles {
 };
 DEVICE Tiles tiles_of(const Parameters& p) {
   const u32 first = blockIdx.x * p.block_tiles, end = first + p.block_tiles;
-  return {!ALONE && place_of(first, p).h > 0 ? first - 1 : first, first, end < p.tiles ? end : p.tiles};
+  return {place_of(first, p).h > 0 ? first - 1 : first, first, end < p.tiles ? end : p.tiles};
 }
 
 // A thread's piece of the patches, from tile to tile: two rows of four pixels, as they lie in the image.
@@ -102,12 +101,12 @@ DEVICE void place(Piece& piece, const In* in, const Parameters& p, u32 tile) {
 }
 DEVICE void fetch(Piece& piece, const Parameters& p) {
   // What is below has not been read by anyone yet: it comes to L2 meanwhile, since registers are few.
-  if (!ALONE && is_inside(piece, DOWN * 2 + 1, p))
+  if (is_inside(piece, TILE_H * 2 + 1, p))
 #pragma unroll
     for (int c = 0; c < (PLANES ? CHANNELS : 1); ++c)
 #pragma unroll
       for (int row = 0; row < 2; ++row)
-        prefetch_line(piece.from + (DOWN * 2 + row) * p.width * PIXEL + c * p.height * p.width);
+        prefetch_line(piece.from + (TILE_H * 2 + row) * p.width * PIXEL + c * p.height * p.width);
 #pragma unroll
   for (int row = 0; row < 2; ++row)
     if (is_inside(piece, row, p)) piece.rows[row] = load_pixels(piece.from + row * p.width * PIXEL, p.height * p.width);
@@ -117,8 +116,8 @@ DEVICE void fetch_next(Piece& piece, const In* in, const Parameters& p, u32 tile
   if (is_lowest(piece.tile_h, p)) {
     place(piece, in, p, tile);
   } else {
-    piece.tile_h += DOWN;
-    piece.from += DOWN * 2 * p.width * PIXEL;
+    piece.tile_h += TILE_H;
+    piece.from += TILE_H * 2 * p.width * PIXEL;
   }
   fetch(piece, p);
 }
@@ -208,10 +207,10 @@ DEVICE void consume(const Quad* weights, EXTRAS Output* out, const Tiles& tiles,
     if (lane == 0) arrive(empty(shared, ring.stage));
 
     // Of what reaches into an output, only odd rows and columns may lie outside of the convolution's outputs.
-    if (at.h < 0 || at.h + TILE_H > p.conv_height) {
+    if (at.h + TILE_H > p.conv_height) {
 #pragma unroll
       for (int row = 1; row < TILE_H; row += 2)
-        if (u32(at.h + row) >= u32(p.conv_height))
+        if (at.h + row >= p.conv_height)
 #pragma unroll
           for (int i = 0; i < 4; ++i) sums[0][row * 4 + i] = sums[1][row * 4 + i] = LOWEST;
     }
@@ -231,7 +230,7 @@ DEVICE void consume(const Quad* weights, EXTRAS Output* out, const Tiles& tiles,
         }
         last.at[i] = u32(before);
       }
-      if (!ALONE) above[half * THREADS] = last;
+      above[half * THREADS] = last;
     }
     if (at.w < 0 || at.w + TILE_W > p.conv_width) {
 #pragma unroll
@@ -246,7 +245,7 @@ DEVICE void consume(const Quad* weights, EXTRAS Output* out, const Tiles& tiles,
     }
     const TilePlace done = at;
     if (is_lowest(at.h, p)) at = place_of(tile + 1, p);
-    else at.h += DOWN;
+    else at.h += TILE_H;
     if (tile < tiles.first) continue;
     const int to_left = (lane & ~3) | ((lane + 3) & 3);
 #pragma unroll
@@ -270,9 +269,7 @@ DEVICE void consume(const Quad* weights, EXTRAS Output* out, const Tiles& tiles,
 #pragma unroll
     for (int i = 0; i < CHUNKS; ++i) {
       const int my_row = row + i * ROWS_AT_ONCE;
-      if (column == 0 || w >= p.out_width || channel >= p.outputs || (ALONE && my_row == 0) ||
-          done.h / 2 + my_row >= p.out_height)
-        continue;
+      if (column == 0 || w >= p.out_width || channel >= p.outputs || done.h / 2 + my_row >= p.out_height) continue;
       *(reinterpret_cast<Quad*>(to + i * ROWS_AT_ONCE * row_pitch) + lane % CHUNKS) =
           reinterpret_cast<const Quad*>(results)[i * 32 + lane];
     }
