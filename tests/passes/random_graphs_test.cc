@@ -364,6 +364,7 @@ class RandomGraph {
     const ValueId point = graph_.add_constant(name(), zero);
     const ValueId q = graph_.add_single(quantize, {x, scale, point}, name());
     push(ops::Dequantize{}, {q, scale, point});
+    if (chance(0.4)) bytes_of_bytes(q, point);
     if (graph_.type(x).rank() != 4 || chance(0.3)) return;
     Tensor w(DType::i8, {3, 4, 3, 3});
     for (int64_t i = 0; i < w.count(); ++i) w.data<int8_t>()[i] = int8_t(int(below(256)) - 128);
@@ -372,6 +373,23 @@ class RandomGraph {
     ops::Conv op;
     op.strides = {1, 1}, op.dilations = {1, 1}, op.pads = Dims(4, 1);
     push(op, {values_.back(), weights});
+  }
+
+  // The bytes read by another scale, times a number for all or for each of the last axis, and quantized again.
+  void bytes_of_bytes(ValueId q, ValueId point) {
+    const ValueId scale = graph_.add_constant(name(), Tensor::of<float>({}, {0.05f}));
+    const ValueId x = graph_.add_single(ops::Dequantize{}, {q, scale, point}, name());
+    const Shape& whole = shape(x);
+    const bool each = !whole.empty() && whole.back().is_constant() && chance(0.7);
+    Program mul;
+    mul.inputs = 2;
+    mul.push({Scalar::mul, DType::f32, {0, 1, -1}});
+    const ValueId scaled =
+        graph_.add_single(ops::Pointwise{mul}, {x, constant(each ? Dims{whole.back().value()} : Dims{}, 1.5)}, name());
+    const ValueId step = graph_.add_constant(name(), Tensor::of<float>({}, {0.01f * float(3 + below(4))}));
+    const ValueId zero = graph_.add_constant(name(), Tensor::of<int64_t>({}, {0}).converted(DType::i8));
+    const ValueId again = graph_.add_single(ops::Quantize{}, {scaled, step, zero}, name());
+    push(ops::Dequantize{}, {again, step, zero});
   }
 
   // As exporters write it: groups cut out by a reshape, scaled by 1 or not, and put back.
