@@ -36,7 +36,7 @@ bool may_shrink(const Program& program) {
   if (program.steps.size() < 2) return false;
   const Step &last = program.steps.back(), &round = program.steps[program.steps.size() - 2];
   if (last.op != Scalar::cast || (last.dtype != DType::u8 && last.dtype != DType::i8) || round.op != Scalar::round ||
-      round.dtype != DType::f32 || last.args[0] != program.result() - 1)
+      round.dtype != DType::f32 || last.args[0] != program.result() - 1 || round.args[0] != program.result() - 2)
     return false;
   const auto is_step = [](const Step& step) { return step.op != Scalar::constant; };
   return std::ranges::count_if(program.steps, is_step) > 4;
@@ -102,7 +102,6 @@ bool shrink(Graph& graph, NodeId id) {
   const Tensor answers = run_program(program, inputs, dims), wanted = answers.converted(DType::i64);
   Program before = program;  // the rounding
   before.steps.resize(program.steps.size() - 2);
-  if (before.steps.empty() || program.steps[program.steps.size() - 2].args[0] != before.result()) return false;
   const Tensor exact = run_program(before, inputs, dims);
 
   std::vector<float> scales, shifts;

@@ -271,7 +271,7 @@ TEST(EmulatedChain, TapsThatReadAPatchGiveTheReferencesResults) {
   }
 }
 
-// On one SM a block walks down images; on many its tiles are alone.
+// On one SM a block walks down images; on many it has one tile, and the one above that.
 TEST(EmulatedFirst, BytesWithAPoolGiveTheReferencesResults) {
   const testing::EmulatedGpu emulated;
   const auto asked = testing::shapes_asked_for();

@@ -30,16 +30,7 @@
 // (words of a row that are filled), PITCH (words from row to row), PATCH_ROWS (rows that are filled), COPY (words of a
 // copy), PATCH_BYTES (of all copies), PIXEL_WORDS, CHANNELS, PAIRS, WHOLE_WORDS (rows of the input are whole words),
 // POOL, ALONE, and the text of the epilogue (image_epilogue.h).
-#include "backends/cuda/support/memory.cuh"
-
-struct Parameters {
-  u32 outputs, tiles;  // channels of the output
-  i32 height, width, out_height, out_width, pad_h, pad_w;
-  i32 conv_height, conv_width;  // before the pool
-  u32 block_tiles;              // with POOL: of a block, one behind the other
-  Divisor tiles_across, tiles_down;
-  NUMBERS
-};
+#include "backends/cuda/conv/conv_first.cuh"
 
 #if MATRIX <= 2
 using Sum = float;
@@ -48,9 +39,6 @@ using Sum = i32;
 #endif
 #include "backends/cuda/support/wgmma.cuh"
 
-struct alignas(16) Quad {
-  u32 at[4];
-};
 constexpr int IN_WORD = 4 / int(sizeof(A));
 union Word {
   u32 bits;
@@ -71,11 +59,6 @@ static_assert(!WGMMA || (WARPS % 4 == 0 && TILE_N >= 32), "whole warpgroups, and
 static_assert(TILE_W == 16 && FRAGMENTS_M * WARPS * 16 == PIXELS, "16 rows of a product are a row of the tile");
 constexpr int WEIGHTS = STEPS * (TILE_N / 16) * 32;  // quads
 
-// Where the convolution's outputs of a tile begin.
-struct TilePlace {
-  u32 n;
-  i32 h, w;
-};
 DEVICE TilePlace place_of(u32 tile, const Parameters& p) {
   if constexpr (POOL) {
     const u32 rest = divide(tile, p.tiles_down), n = divide(rest, p.tiles_across);
@@ -103,12 +86,15 @@ static_assert(C == 1 && E == 1 && COPIES == 1, "a word is a pixel");
 constexpr int GROUP = WHOLE_WORDS ? 4 : 1;
 constexpr bool PLANES = false;
 #include "backends/cuda/conv/pixel_words.cuh"
+DEVICE Words words_of(const Pixels& pixels, const Others (&others)[CHANNELS], int) {
+  return pixel_words(pixels, others, kept(kByteAsFloat));
+}
 #else
 constexpr int GROUP = E;
 // The pixels of the input in one word of the patch, and the word that they become.
 using Pixels = Vec<In, E>;
 using Words = Word;
-DEVICE Pixels load_pixels(const In* from, i32) { return load_vector<E>(from); }
+DEVICE Pixels load_pixels(const In* from) { return load_vector<E>(from); }
 // Of channel c.
 DEVICE Words words_of(const Pixels& pixels, const Others (&others)[CHANNELS], int c) {
   [[maybe_unused]] const Others of = of_channel(others, c);
@@ -148,7 +134,7 @@ DEVICE void fetch(Fetched& fetched, const In* in, const Parameters& p, u32 tile)
     const int word = i * THREADS + thread, row = word / IN_ROW;
     const i32 h = from_h + row / C, w = from_w + word % IN_ROW * GROUP;
     if (word >= COUNT || u32(h) >= u32(p.height) || u32(w) >= u32(p.width)) continue;
-    fetched.words[i] = load_pixels(image + place_in(p, row % C, h, w), 0);
+    fetched.words[i] = load_pixels(image + place_in(p, row % C, h, w));
     fetched.inside |= 1u << i;
   }
 }
@@ -161,11 +147,11 @@ DEVICE Words load_word(const In* image, const Parameters& p, const Others (&othe
   const In* from = image + place_in(p, row % C, h, w);
   if (u32(h) < u32(p.height)) {
 #if PIXEL_WORDS
-    if (u32(w) < u32(p.width)) out = words_of(load_pixels(from, 0), others, kept(kByteAsFloat));
+    if (u32(w) < u32(p.width)) out = words_of(load_pixels(from), others, 0);
 #else
     if constexpr (WHOLE_WORDS) {
       if (u32(w) < u32(p.width)) {
-        if constexpr (PROLOGUE) out = words_of(load_pixels(from, 0), others, row % C);
+        if constexpr (PROLOGUE) out = words_of(load_pixels(from), others, row % C);
         else out.bits = *reinterpret_cast<const u32*>(from);
       }
     } else {
@@ -283,11 +269,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
       for (int i = 0; i < LOADS; ++i) {
         const int at = i * THREADS + thread;
         Words word{};
-#if PIXEL_WORDS
-        if (fetched.inside >> i & 1) word = words_of(fetched.words[i], others, kept(kByteAsFloat));
-#else
         if (fetched.inside >> i & 1) word = words_of(fetched.words[i], others, at / IN_ROW % C);
-#endif
         if (at < COUNT) store_word(patch, at / IN_ROW, at % IN_ROW, word);
       }
       if (!ALONE && tile + STEP < tiles_end(p)) fetch(fetched, in, p, tile + STEP);

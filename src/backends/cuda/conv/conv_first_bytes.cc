@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The first convolution of an image model in bytes, with the max pool behind it, whose weights stay in registers
 // (conv_first_bytes.cu).
-#include <cstring>
-
 #include "backends/cuda/conv/conv_first.h"
 #include "backends/cuda/gemm/gemm.h"
 #include "backends/cuda/gemm/image_epilogue.h"
@@ -18,7 +16,6 @@ namespace {
 
 constexpr int64_t kThreads = 128, kRows = 64;  // of a warpgroup, and of its product: channels
 constexpr int64_t kStages = 3;                 // patches of a block
-
 constexpr int64_t kTileHeight = 8, kTileWidth = 16, kPooledHeight = 4, kPooledWidth = 7;
 constexpr int64_t kMostSteps = 12;  // of which weights are in registers
 

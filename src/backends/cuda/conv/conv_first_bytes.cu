@@ -23,16 +23,7 @@
 // under the kernel), LEFT (columns of weight zero before the kernel's), STAGES (patches), RESIDENT (blocks of an
 // SM), FEW and MANY (registers of a producer's and of a consumer's thread), and the text of the epilogue for two
 // channels (image_epilogue.h).
-#include "backends/cuda/support/memory.cuh"
-
-struct Parameters {
-  u32 outputs, tiles;  // channels of the output
-  i32 height, width, out_height, out_width, pad_h, pad_w;
-  i32 conv_height, conv_width;  // before the pool
-  u32 block_tiles;              // of a block, one behind the other
-  Divisor tiles_across, tiles_down;
-  NUMBERS
-};
+#include "backends/cuda/conv/conv_first.cuh"
 
 using Sum = i32;
 #include "backends/cuda/support/wgmma.cuh"
@@ -40,9 +31,6 @@ using Sum = i32;
 constexpr int GROUP = 4;
 #include "backends/cuda/conv/pixel_words.cuh"
 
-struct alignas(16) Quad {
-  u32 at[4];
-};
 constexpr int THREADS = 128, TILE_W = 16, CHANNELS_OF_WARP = 16, HALVES = 2;
 constexpr int STEPS = TAP_ROWS * TAP_COLUMNS / 2, PITCH = BLOCK_COLUMNS * 16, PATCH_BYTES = BLOCK_ROWS * PITCH;
 constexpr int ACROSS = BLOCK_COLUMNS / 2, PIECES = BLOCK_ROWS * ACROSS;
@@ -51,11 +39,6 @@ static_assert(TILE_H == 8 && PIECES <= THREADS, "a product has 64 columns, and a
 static_assert(TAP_COLUMNS % 2 == 0 && BLOCK_COLUMNS % 2 == 0 && BLOCK_COLUMNS >= TILE_W + TAP_COLUMNS - 1);
 static_assert(BLOCK_ROWS == TILE_H + TAP_ROWS - 1);
 
-// Where the convolution's outputs of a tile begin.
-struct TilePlace {
-  u32 n;
-  i32 h, w;
-};
 DEVICE TilePlace place_of(u32 tile, const Parameters& p) {
   const u32 rest = divide(tile, p.tiles_down), n = divide(rest, p.tiles_across);
   return {n, i32(tile - rest * p.tiles_down.divisor) * TILE_H,
@@ -127,7 +110,7 @@ DEVICE void make_piece(u8* patch, const Piece& piece, const Others (&others)[CHA
   u8* const to = patch + threadIdx.x * 32;
 #pragma unroll
   for (int row = 0; row < 2; ++row) {
-    const Words words = words_of(piece.rows[row], others, pattern);
+    const Words words = pixel_words(piece.rows[row], others, pattern);
     const bool inside = is_inside(piece, row, p);
 #pragma unroll
     for (int block = 0; block < 2; ++block)
@@ -180,7 +163,7 @@ DEVICE void consume(const Quad* weights, EXTRAS Output* out, const Tiles& tiles,
   [[maybe_unused]] ColumnExtras columns;
   if (channel < p.outputs) { COLUMN_EXTRAS(columns, channel + lane / 4 * 2) }
 
-  // A lane stores 16 bytes of a pixel, or of several: of the first one, in the first row of a tile at the top.
+  // A lane stores 16 bytes of a pixel, CHUNKS times; the first one is in this row and column of the tile's results.
   constexpr int CHUNKS = CHANNELS_OF_WARP * int(sizeof(Output)) / 16, ROWS_AT_ONCE = POOLED / CHUNKS;
   const int row = lane / CHUNKS / 8, column = lane / CHUNKS % 8;
   const i64 row_pitch = i64(p.out_width) * p.outputs;

@@ -18,7 +18,7 @@ struct Pixels {
 };
 #endif
 // `plane`: elements of a plane.
-DEVICE Pixels load_pixels(const In* from, [[maybe_unused]] i32 plane) {
+DEVICE Pixels load_pixels(const In* from, [[maybe_unused]] i32 plane = 0) {
   Pixels pixels;
 #pragma unroll
   for (int i = 0; i < CHANNELS; ++i) {
@@ -35,7 +35,7 @@ DEVICE u32 saturated_bytes(Finished<A> a, Finished<A> b, Finished<A> c, Finished
   return is_signed<A> ? saturated_i8x4(a, b, c, d) : saturated_u8x4(a, b, c, d);
 }
 // `pattern` is kept(kByteAsFloat).
-DEVICE Words words_of(const Pixels& pixels, const Others (&others)[CHANNELS], [[maybe_unused]] u32 pattern) {
+DEVICE Words pixel_words(const Pixels& pixels, const Others (&others)[CHANNELS], [[maybe_unused]] u32 pattern) {
   Words words;
   [[maybe_unused]] Finished<A> x[GROUP][4] = {};
 #pragma unroll
