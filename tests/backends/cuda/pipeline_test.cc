@@ -486,6 +486,25 @@ TEST(EmulatedChain, StoresTilesOfSeveralPiecesFromWhereTheResidualWas) {
       emulated.compiler(), emulated.gpu(), {SIZE_MAX, "chain", 1});
 }
 
+// Tokens that are quantized by scales of their own: as many as there are rows of all matrices.
+TEST(EmulatedPipeline, ProductsWithConstantWeightsReadAScaleOfEachRow) {
+  const testing::EmulatedGpu emulated;
+  const std::string text =
+      "matmul(i8[2,45,64]{-128..128}, i8[64,48]*{-128..128}, f32[48]*, f32[2,45,1], f32[48]*) epilogue=\"(4) "
+      "4=cast.f32(0) 5=mul.f32(4,1) 6=mul.f32(5,2) 7=add.f32(6,3) 8=relu.f32(7)\"\n"
+      "matmul(i8[70,64]{-128..128}, i8[64,77]*{-128..128}, f32[77]*, f32[70,1]) epilogue=\"(3) 3=cast.f32(0) "
+      "4=mul.f32(3,1) 5=mul.f32(4,2)\"\n"
+      "matmul(i8[2,40,64]{-128..128}, i8[64,48]*{-128..128}, f32[48]*, f32[2,40,1], f32[2,40,48]) epilogue=\"(4) "
+      "4=cast.f32(0) 5=mul.f32(4,1) 6=mul.f32(5,2) 7=add.f32(6,3)\"\n";
+  const cuda::Recipe& pipeline = testing::recipe_named("cuda.matmul.pipeline");
+  for (const KernelCase& line : parse_cases(text)) {
+    const std::vector<Tensor> inputs = make_case_inputs(line, 1);
+    EXPECT_EQ(recipe_supports(pipeline, make_case_problem(line, inputs, 1), "sm_90a").reason, "");
+  }
+  testing::check_lines("rows", text, emulated.compiler(), emulated.gpu(),
+                       {.recipes = "cuda.matmul", .one_config = true});
+}
+
 TEST(CudaRecipes, PersistentKernelsHaveAsManyBlocksAsTheGpuHasRoomFor) {
   const KernelCase line = parse_cases("matmul(f16[20000,64], f16[64,128]*) epilogue=\"(1)\"").at(0);
   const std::vector<Tensor> inputs = make_case_inputs(line, 1);

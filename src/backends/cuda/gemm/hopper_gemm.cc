@@ -137,7 +137,7 @@ Support hopper_gemm_supports(const Problem& problem, bool per_image) {
     return refused(s.channels, " channels of ", s.a, ", not whole multiples of 16 bytes");
   if (s.columns == 0) return refused("no output channels");
   if (s.computed_b && s.columns % 8) return refused(s.columns, " columns of a computed second operand");
-  if (Support support = image_epilogue_supports(problem, s.computed_b, per_image); !support.yes()) return support;
+  if (Support support = image_epilogue_supports(problem, per_image); !support.yes()) return support;
   // Inputs along the channels are padded when they are prepacked; those along the rows, too, would have to be shifted.
   const Dims out = problem.outputs[0].dims();
   for (size_t i = 2; s.ragged() && i < problem.inputs.size(); ++i) {

@@ -575,7 +575,7 @@ DEVICE void read_early(Early& early, [[maybe_unused]] u32 earlier, u32 row, u32 
 #if RAGGED
 // As below. Rows of the output begin anywhere: 16 bytes that may be stored at once hold the last columns of a lane and
 // the first ones of the next.
-DEVICE void finish(const Sum (&sums)[BLOCKS_M][TILE_N / 2], const Early&, u32, u32 row, u32 column, u8*, u32, u32,
+DEVICE void finish(const Sum (&sums)[BLOCKS_M][TILE_N / 2], const Early& early, u32, u32 row, u32 column, u8*, u32, u32,
                    [[maybe_unused]] u32 arrays, u32 first_column, EXTRAS Output* out, const Parameters& p) {
   const u32 quad = threadIdx.x % 4, left = p.columns - first_column;
   const RowExtras rows{};  // there are none
@@ -602,7 +602,8 @@ DEVICE void finish(const Sum (&sums)[BLOCKS_M][TILE_N / 2], const Early&, u32, u
       {FOR_ARRAYS(COPIED) COLUMN_EXTRAS(columns, c)} Finished<Output> results[V];
 #pragma unroll
       for (int v = 0; v < V; ++v)
-        results[v] = EPILOGUE(Acc(sums[m / 2][(group * (V / 2) + v / 2) * 4 + m % 2 * 2 + v % 2]), columns, rows, 0, v);
+        results[v] = EPILOGUE(Acc(sums[m / 2][(group * (V / 2) + v / 2) * 4 + m % 2 * 2 + v % 2]), columns, rows,
+                              early.lines[m], v);
       Vec<Output, V> rounded;
       store_results<Output, V>(rounded.at, results);
       Chunk mine;

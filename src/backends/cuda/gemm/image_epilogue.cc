@@ -58,19 +58,22 @@ static bool differs_along(const Problem& problem, size_t i, Along&& along) {
   return true;
 }
 
-// Whether input `i` has one value for each row of a matrix.
+// Whether input `i` has one value for each row of a matrix; behind constant weights, of all matrices, which are one.
 static bool along_rows(const Problem& problem, size_t i) {
-  const size_t rank = problem.outputs[0].dims().size();
-  return problem.op.is<ops::MatMul>() && rank >= 2 &&
-         differs_along(problem, i, [&](size_t axis) { return axis + 2 == rank; });
+  const Dims from = problem.inputs[i].dims(), out = problem.outputs[0].dims();
+  const size_t rank = out.size();
+  if (!problem.op.is<ops::MatMul>() || rank < 2 || from == out) return false;
+  if (problem.inputs[1].is_constant)
+    return element_count(from) > 1 && from.back() == 1 && element_count(from) * out.back() == element_count(out);
+  return differs_along(problem, i, [&](size_t axis) { return axis + 2 == rank; });
 }
 
-Support image_epilogue_supports(const Problem& problem, bool per_row, bool per_image) {
+Support image_epilogue_supports(const Problem& problem, bool per_image) {
   const Dims out = problem.outputs[0].dims();
   const size_t inner = inner_axis(problem);
   for (size_t i = 2; i < problem.inputs.size(); ++i) {
     const Dims from = problem.inputs[i].dims();
-    if (from == out || (per_row && along_rows(problem, i)) || (per_image && along_images(problem, i))) continue;
+    if (from == out || along_rows(problem, i) || (per_image && along_images(problem, i))) continue;
     const Dims strides = broadcast_strides(from, out);
     for (size_t axis = 0; axis < out.size(); ++axis)
       if (axis != inner && strides[axis] != 0)

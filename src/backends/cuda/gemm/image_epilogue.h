@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Text of epilogues for kernels that write channels_last (or matrices) and compute V neighbouring channels (columns) at
-// a time. The epilogue's inputs have the output's shape, or one value per channel, perhaps of each image.
+// a time. The epilogue's inputs have the output's shape, or one value per channel, perhaps of each image, or per row of
+// a product.
 #pragma once
 #include "backends/cuda/recipe.h"
 #include "backends/cuda/support/program_code.h"
@@ -9,9 +10,8 @@ namespace temper::cuda {
 
 // The epilogue of a convolution or product. Its inputs are the problem's from the third on.
 const Program& epilogue_of(const Problem& problem);
-// `per_row`: whether an input may have one value for each row of a matrix; `per_image`: one for each channel of each
-// image.
-Support image_epilogue_supports(const Problem& problem, bool per_row = false, bool per_image = false);
+// `per_image`: whether an input may have one value for each channel of each image.
+Support image_epilogue_supports(const Problem& problem, bool per_image = false);
 // Layouts of the problem's inputs: channels_last for those of the epilogue that have the output's shape, or one value
 // for each channel of each image, whose channels are then a row.
 std::vector<Layout> image_epilogue_layouts(const Problem& problem);
@@ -25,10 +25,10 @@ bool is_channel_array(const Problem& problem, size_t i);
 struct ImageEpilogue {
   // The text defines the types Output and Acc (held); ColumnExtras (values per channel, those of its base ImageExtras
   // for one image), RowExtras (V values of each input of the output's shape) and LineExtras (one value for a row of a
-  // matrix); the macros COLUMN_EXTRAS(to, c), IMAGE_EXTRAS(to, image, c), ROW_EXTRAS(to, at) and LINE_EXTRAS(to, r),
-  // which load them for channel c, that of an image, position `at` of the output and row r of its matrix; and
-  // EPILOGUE(sum, columns, row, line, v), which computes element v. V is the kernel's `v`, and p.image_ld the distance
-  // of the channels of one image from those of the next.
+  // matrix; behind constant weights all rows are those of one); the macros COLUMN_EXTRAS(to, c), IMAGE_EXTRAS(to,
+  // image, c), ROW_EXTRAS(to, at) and LINE_EXTRAS(to, r), which load them for channel c, that of an image, position
+  // `at` of the output and row r of its matrix; and EPILOGUE(sum, columns, row, line, v), which computes element v. V
+  // is the kernel's `v`, and p.image_ld the distance of the channels of one image from those of the next.
   std::string text;
   std::string parameters;           // of the kernel: "const float* e2, const i8* e3, "
   std::string names;                // "e2, e3, "
