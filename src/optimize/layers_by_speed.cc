@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/concat.h"
+#include "quantize/row_scales.h"
 
 namespace temper {
 
@@ -60,7 +61,9 @@ std::map<std::string, double> times_of(const Plan& plan, const Layers& layers, c
       if (step.ms < 0) continue;
       add(layers_of_step(step.node, layers), step.ms);
       if (!conversions) continue;
-      for (const std::string_view end : {"/quantize", "/dequantize"})
+      std::vector<std::string_view> ends(std::begin(kRowSteps), std::end(kRowSteps));
+      ends.insert(ends.end(), {"/quantize", "/dequantize"});
+      for (const std::string_view end : ends)
         if (step.node.ends_with(end)) {
           const std::string value = step.node.substr(0, step.node.size() - end.size());
           std::vector<std::string> readers;

@@ -72,6 +72,9 @@ void check_precision(const BuildOptions& options) {
     const PlacementOptions& kept = options.placement;
     if (kept.keep_first || kept.keep_last || !kept.keep_nodes.empty() || !options.qdq.empty())
       fail(ErrorKind::usage, "layers to keep and --qdq belong to a precision that is named, not to --precision best");
+    if (kept.activation_scales != ActivationScales::tensor)
+      fail(ErrorKind::usage,
+           "--activation-scales token belongs to a precision that is named, with int8, not to --precision best");
     if (!options.measure)
       fail(ErrorKind::usage,
            "--precision best is the one that is measured to be the fastest: it needs a build that measures");
@@ -82,10 +85,17 @@ void check_precision(const BuildOptions& options) {
   const PrecisionParts parts = parts_of(precision).value();
   if (options.ranges && !options.calibration.empty())
     fail(ErrorKind::usage, "ranges are given twice: themselves, and as the file ", options.calibration);
-  if (parts.int8 && !options.is_calibrated())
+  const bool by_token = options.placement.activation_scales == ActivationScales::token;
+  if (by_token && !parts.int8)
+    fail(ErrorKind::usage, "--activation-scales token belongs to --precision int8, with or without 16 bits, not to ",
+         precision);
+  if (by_token && !options.qdq.empty())
+    fail(ErrorKind::unsupported,
+         "--qdq together with --activation-scales token: QuantizeLinear has no scales that are computed for each row");
+  if (parts.int8 && !by_token && !options.is_calibrated())
     fail(ErrorKind::usage, "--precision ", precision,
          " needs the ranges of the model's values: run `temper calibrate MODEL --data D -o ranges.json` and add "
-         "--calibration ranges.json");
+         "--calibration ranges.json; products of a transformer need none with --activation-scales token");
   const PlacementOptions& placement = options.placement;
   const auto keeps = [&](DType dtype) {
     return std::ranges::find_if(placement.keep_nodes, [&](const auto& kept) { return kept.second == dtype; });
@@ -164,7 +174,9 @@ Placement quantize(Graph& graph, const Ranges& ranges, const std::string& file, 
 }
 
 // What the ranges are called in errors.
-std::string name_of_ranges(const BuildOptions& options) { return options.ranges ? "ranges" : options.calibration; }
+std::string name_of_ranges(const BuildOptions& options) {
+  return options.ranges ? "ranges" : options.is_calibrated() ? options.calibration : "without ranges";
+}
 
 Ranges ranges_for(EngineInfo& info, const BuildOptions& options) {
   Ranges ranges = *ranges_of(options);
@@ -200,13 +212,15 @@ void note_if_disabled(std::string_view pass, EngineInfo& info, const BuildOption
     info.notes.push_back(concat("the pass ", pass, " is disabled: nothing computes in ", options.precision));
 }
 
-void quantize(Graph& graph, const Ranges& ranges, bool lowered_next, EngineInfo& info, const BuildOptions& options) {
+// Gives Placement::row_scales.
+std::set<std::string> quantize(Graph& graph, const Ranges& ranges, bool lowered_next, EngineInfo& info,
+                               const BuildOptions& options) {
   info.placeholder = ranges.placeholder;
   if (ranges.placeholder)
     info.notes.push_back("calibrated on noise: what this plan answers is meaningless for accuracy");
   note_if_disabled("place_quantization", info, options);
   std::vector<SmoothedValue> smoothed;
-  const Placement placement =
+  Placement placement =
       quantize(graph, ranges, name_of_ranges(options), options.placement, lowered_next, options.passes, &smoothed);
   if (!smoothed.empty()) {
     std::vector<std::string> names;
@@ -214,12 +228,15 @@ void quantize(Graph& graph, const Ranges& ranges, bool lowered_next, EngineInfo&
     for (const SmoothedValue& value : smoothed) names.push_back(value.value);
     info.notes.push_back(concat("values whose channels were evened out for int8 (smooth_channels): ", first_of(names)));
   }
+  if (!placement.row_scales.empty())
+    info.notes.push_back("what matrix products read has one scale for each token, computed as it comes");
   info.notes.insert(info.notes.end(), placement.warnings.begin(), placement.warnings.end());
   info.products = placement.products;
   info.lowered_products = placement.integer_products;
   for (const PlacedNode& node : placement.nodes)
     if (!node.integer) info.not_lowered.push_back(concat(node.node, " (", node.op, "): ", node.reason));
   if (!options.qdq.empty()) write_onnx(placement.graph, options.qdq, info.source_sha256, options.force);
+  return std::move(placement.row_scales);
 }
 
 // Behind quantize() what is lowered adds to what is in int8.
@@ -299,17 +316,20 @@ Placement placement_of(Graph graph, const Ranges& ranges, const PlacementOptions
 Graph in_precision(Graph graph, const std::string& precision, const Ranges& ranges, const PlacementOptions& placement,
                    const std::string& device, const PassOptions& passes) {
   const PrecisionParts parts = parts_of(precision).value();
-  if (parts.int8) quantize(graph, ranges, "the ranges", placement, parts.half.has_value(), passes, nullptr);
+  Placement placed;
+  if (parts.int8) placed = quantize(graph, ranges, "the ranges", placement, parts.half.has_value(), passes, nullptr);
   if (parts.half || parts.tf32) {
     PrecisionTarget target{.tf32 = true};
     if (parts.half) target = target_of(graph, parts, ranges, placement.keep_nodes, device);
+    target.options.row_scales = std::move(placed.row_scales);
     run_passes(graph, passes, precision_pipeline(std::move(target), nullptr));
   }
   return graph;
 }
 
 std::map<std::string, std::vector<std::string>> int8_layers(const Graph& graph, const BuildOptions& options) {
-  const Ranges ranges = options.ranges ? *options.ranges : load_ranges(options.calibration);
+  const std::shared_ptr<const Ranges> given = ranges_of(options);
+  const Ranges ranges = given ? *given : Ranges();
   const Placement placement = place_quantization(graph, ranges, options.placement);
   std::map<std::string, std::vector<std::string>> layers;
   for (int32_t n = 0; n < graph.node_count(); ++n) {
@@ -327,7 +347,8 @@ void apply_precision(Graph& graph, EngineInfo& info, const BuildOptions& options
   const KeptNodes& keep = options.placement.keep_nodes;
   Ranges ranges;
   if (options.is_calibrated()) ranges = ranges_for(info, options);
-  if (parts.int8) quantize(graph, ranges, parts.half.has_value(), info, options);
+  std::set<std::string> row_scales;
+  if (parts.int8) row_scales = quantize(graph, ranges, parts.half.has_value(), info, options);
   if (!parts.half && !parts.tf32) return;
   with_context([&] { return concat("precision ", precision); },
                [&] {
@@ -337,6 +358,7 @@ void apply_precision(Graph& graph, EngineInfo& info, const BuildOptions& options
                    target =
                        target_of(graph, DType::f16, unfit_on_noise(graph, info, options, cache), keep, options.device);
                  else target = target_of(graph, parts, ranges, keep, options.device);
+                 target.options.row_scales = std::move(row_scales);
                  target.blocks = target.dtype && find_backend(options.device).fuses;
                  lower(graph, std::move(target), info, options);
                });

@@ -96,6 +96,8 @@ class Lowerer {
     if (!flows(id)) return nullptr;
     const std::string& name = graph_.value(id).name;
     if (const auto it = squares_.values.find(name); it != squares_.values.end()) return &it->second;
+    static const std::string kRowScales = "a scale of each row, which stays in fp32";
+    if (options_.row_scales.contains(name)) return &kRowScales;
     const auto it = options_.wide.find(name);
     return it == options_.wide.end() ? nullptr : &it->second;
   }
@@ -166,7 +168,7 @@ class Lowerer {
     if (role == Role::other || role == Role::reader) return;
     // What becomes bytes is what a product of integers will read; what the graph itself rounds to the narrower dtype,
     // like rows for a cache, may be so from the beginning.
-    const bool wanted = is_f32(node.outputs[0]) ? is_narrow(node.outputs[0])
+    const bool wanted = is_f32(node.outputs[0]) ? is_narrow(node.outputs[0]) || is_row_scale(node.outputs[0])
                                                 : !options_.only && role != Role::carrier &&
                                                       (is_byte(node.outputs[0]) || is_rounded(node.outputs[0]));
     for (size_t i = 0; i < node.inputs.size(); ++i) {
@@ -180,6 +182,7 @@ class Lowerer {
     }
   }
 
+  bool is_row_scale(ValueId id) const { return options_.row_scales.contains(graph_.value(id).name); }
   bool is_rounded(ValueId id) const { return graph_.type(id).dtype == dtype_; }
 
   // Is it stored in the narrower dtype? Asked after all its users have been looked at.

@@ -32,6 +32,9 @@ struct LoweringOptions {
   std::optional<std::set<std::string>> only;
   // Products that stay in f32, and values that are stored in f32, with the reason, which stands behind "its operand".
   std::map<std::string, std::string> kept, wide;
+  // Values that are scales of rows (quantize/row_scales.h): they stay in f32, and what they are made of counts as read
+  // by a product.
+  std::set<std::string> row_scales;
   // Constants that a product's epilogue reads (biases) are stored in the narrower dtype, too, where none becomes
   // infinite: libraries for GPUs take them in no other dtype.
   bool narrow_biases = false;

@@ -20,6 +20,7 @@
 #include "graph/ops/reshape.h"
 #include "graph/ops/transpose.h"
 #include "graph/product.h"
+#include "quantize/row_scales.h"
 
 namespace temper {
 
@@ -91,12 +92,26 @@ class Placer {
         fail(ErrorKind::usage,
              "--keep-fp32, --keep-bf16 or --keep-fp16: there is no convolution or matrix product named '", name,
              "'; temper inspect --layers of a plan lists the names");
+    if (ranges_.values.empty() && by_token()) return check_row_products();
     if (ranges_.values.empty()) fail(ErrorKind::usage, "the ranges are empty; calibrate the model again");
     for (int32_t v = 0; v < graph_.value_count(); ++v)
       if (ranges_.values.count(graph_.value({v}).name)) return;
     fail(ErrorKind::usage, "no value of the model has one of the ", ranges_.values.size(),
          " names in the ranges (the first is '", ranges_.values.begin()->first,
          "'); calibrate this model, with the same passes");
+  }
+
+  bool by_token() const { return options_.activation_scales == ActivationScales::token; }
+  // Of a product that may be one of integers otherwise.
+  bool has_row_scales(const Node& node) const { return by_token() && node.op.is<ops::MatMul>(); }
+  // Without ranges nothing else would be in 8 bits.
+  void check_row_products() const {
+    for (int32_t n = 0; n < graph_.node_count(); ++n)
+      if (const Node& node = graph_.node({n}); node.op.is<ops::MatMul>() && why_not_weights(node).empty()) return;
+    fail(
+        ErrorKind::usage,
+        "there are no ranges, and no matrix product with constant weights whose activations could have scales for each "
+        "token; run `temper calibrate MODEL --data D -o ranges.json` and add --calibration ranges.json");
   }
 
   void find_first_and_last() {
@@ -138,11 +153,29 @@ class Placer {
     if (value.constant) return concat("'", value.name, "' is a constant");
     const TensorRange* entry = entry_of(id);
     std::string why;
+    if (ranges_.values.empty()) {
+      why = "there are no ranges (--calibration)";
+      if (warned_.insert("").second) result_.warnings.push_back(concat(why, "; what needs one stays in fp32"));
+      return why;
+    }
     if (!entry) why = concat("'", value.name, "' has no range");
     else if (!entry->is_usable()) why = concat("'", value.name, "' has the unusable scale ", entry->scale);
     if (!why.empty() && warned_.insert(value.name).second)
       result_.warnings.push_back(concat(why, "; what needs it stays in fp32"));
     return why;
+  }
+
+  std::string why_not_weights(const Node& node) const {
+    const Tensor* weights = graph_.constant(node.inputs[1]);
+    if (const auto* product = node.op.get_if<ops::MatMul>()) {
+      if (graph_.constant(node.inputs[0])) return "its first operand is the constant";
+      if (!weights) return "a product of two activations";
+      if (weights->rank() != 2) return concat("its weights have rank ", weights->rank());
+      if (product->transpose_a) return "its first operand is transposed";
+    }
+    if (!weights) return "its weights are not constant";
+    if (weights->dtype() != DType::f32) return concat("its weights are ", weights->dtype());
+    return "";
   }
 
   std::string why_not(const Node& node) {
@@ -155,21 +188,14 @@ class Placer {
     const bool first = !has_before_[index_of(node)], last = !has_after_[index_of(node)];
     if (options_.keep_first && first) return "kept out of int8: a first layer";
     if (options_.keep_last && last) return "kept out of int8: a last layer";
+    if (std::string why = why_not_weights(node); !why.empty()) return why;
     const Tensor* weights = graph_.constant(node.inputs[1]);
-    if (const auto* product = node.op.get_if<ops::MatMul>()) {
-      if (graph_.constant(node.inputs[0])) return "its first operand is the constant";
-      if (!weights) return "a product of two activations";
-      if (weights->rank() != 2) return concat("its weights have rank ", weights->rank());
-      if (product->transpose_a) return "its first operand is transposed";
-    }
-    if (!weights) return "its weights are not constant";
-    if (weights->dtype() != DType::f32) return concat("its weights are ", weights->dtype());
     if (!all_finite(*weights)) {
       result_.warnings.push_back(concat("the weights '", graph_.value(node.inputs[1]).name, "' hold NaN or infinity; '",
                                         node.name, "' stays in fp32"));
       return "its weights hold NaN or infinity";
     }
-    return refusal(node.inputs[0]);
+    return has_row_scales(node) ? "" : refusal(node.inputs[0]);
   }
   size_t index_of(const Node& node) const { return size_t(graph_.value(node.outputs[0]).producer.index); }
 
@@ -180,6 +206,7 @@ class Placer {
     if (!reasons_[size_t(id.index)].empty()) return;
     ++result_.integer_products;
     integer_.insert(id.index);
+    if (has_row_scales(node)) return;
     wanted_[size_t(node.inputs[0].index)] = 1;
     // Residuals: what the epilogue reads that is as large as the output.
     const Program& epilogue = *epilogue_of(node.op);
@@ -230,7 +257,9 @@ class Placer {
   }
   bool follows_product(ValueId id) const {
     const Value& value = graph_.value(id);
-    return value.producer.valid() && integer_.count(value.producer.index) && is_product(graph_.node(value.producer).op);
+    if (!value.producer.valid() || !integer_.count(value.producer.index)) return false;
+    const Node& producer = graph_.node(value.producer);
+    return is_product(producer.op) && !has_row_scales(producer);  // whose result is no sum of integers as they stand
   }
 
   void choose_scales() {
@@ -243,9 +272,13 @@ class Placer {
 
   // ---- the new graph ----
 
-  std::vector<ValueId> map_;                                // by old value: what its users read now
-  std::map<int32_t, ValueId> scale_constants_;              // by group
-  std::map<std::pair<int32_t, int64_t>, ValueId> weights_;  // by old value and axis
+  struct QuantizedWeights {
+    ValueId integers, scales, dequantized;  // the last one where a node reads it
+  };
+  std::vector<ValueId> map_;                                         // by old value: what its users read now
+  std::map<int32_t, ValueId> scale_constants_;                       // by group
+  std::map<std::pair<int32_t, int64_t>, QuantizedWeights> weights_;  // by old value and axis
+  std::map<int32_t, QuantizedRows> rows_;                            // by old value
 
   // The pair for `value`, the new graph's counterpart of `old`; gives what users read.
   ValueId quantized(ValueId old, ValueId value) {
@@ -260,9 +293,9 @@ class Placer {
     return graph.add(ops::Dequantize{}, {q, scale}, concat(name, "/dequantize"), {concat(name, "/dequantized")}).at(0);
   }
 
-  ValueId quantized_weights(ValueId old, int64_t axis) {
-    ValueId& result = weights_[{old.index, axis}];
-    if (result.valid()) return result;
+  QuantizedWeights& quantized_weights(ValueId old, int64_t axis) {
+    QuantizedWeights& result = weights_[{old.index, axis}];
+    if (result.integers.valid()) return result;
     const Tensor& w = *graph_.constant(old);
     const int64_t n = w.dims()[size_t(axis)], inner = row_major_strides(w.dims())[size_t(axis)];
     const int64_t outer = n > 0 && inner > 0 ? w.count() / (n * inner) : 0;
@@ -288,13 +321,35 @@ class Placer {
                    });
                  });
     const std::string& name = graph_.value(old).name;
-    Graph& graph = result_.graph;
-    const ValueId q = graph.add_constant(concat(name, "/quantized"), std::move(integers));
-    const ValueId s = graph.add_constant(concat(name, "/scale"), Tensor::of<float>({n}, scales));
-    return result = graph
-                        .add(ops::Dequantize{DType::f32, axis}, {q, s}, concat(name, "/dequantize"),
-                             {concat(name, "/dequantized")})
-                        .at(0);
+    result.integers = result_.graph.add_constant(concat(name, "/quantized"), std::move(integers));
+    result.scales = result_.graph.add_constant(concat(name, "/scale"), Tensor::of<float>({n}, scales));
+    return result;
+  }
+  ValueId dequantized_weights(ValueId old, int64_t axis) {
+    QuantizedWeights& weights = quantized_weights(old, axis);
+    const std::string& name = graph_.value(old).name;
+    if (!weights.dequantized.valid())
+      weights.dequantized = result_.graph
+                                .add(ops::Dequantize{DType::f32, axis}, {weights.integers, weights.scales},
+                                     concat(name, "/dequantize"), {concat(name, "/dequantized")})
+                                .at(0);
+    return weights.dequantized;
+  }
+
+  // `value`: what computes the product's first input in the new graph, as it is.
+  std::vector<ValueId> row_product(const Node& node, ValueId value, const std::vector<ValueId>& extras,
+                                   const std::vector<std::string>& names) {
+    QuantizedRows& rows = rows_[node.inputs[0].index];
+    if (!rows.integers.valid()) {
+      rows = quantize_rows(result_.graph, value, graph_.value(node.inputs[0]).name);
+      result_.row_scales.insert(result_.graph.value(rows.scales).name);
+    }
+    const QuantizedWeights& weights = quantized_weights(node.inputs[1], axis_of_channels(node));
+    return add_row_product(result_.graph, node, rows, weights.integers, weights.scales, extras, names);
+  }
+  static int64_t axis_of_channels(const Node& node) {
+    const auto* matmul = node.op.get_if<ops::MatMul>();
+    return matmul && !matmul->transpose_b ? 1 : 0;
   }
 
   void rebuild() {
@@ -313,19 +368,15 @@ class Placer {
     for (int32_t n = 0; n < graph_.node_count(); ++n) {
       time_.check_at(n);
       const Node& node = graph_.node({n});
-      const bool product = integer_.count(n) && is_product(node.op);
+      const bool product = integer_.count(n) && is_product(node.op), by_rows = product && has_row_scales(node);
       std::vector<ValueId> inputs;
-      for (size_t i = 0; i < node.inputs.size(); ++i) {
-        if (product && i == 1) {
-          const auto* matmul = node.op.get_if<ops::MatMul>();
-          inputs.push_back(quantized_weights(node.inputs[1], matmul && !matmul->transpose_b ? 1 : 0));
-        } else {
-          inputs.push_back(mapped(node.inputs[i]));
-        }
-      }
+      for (size_t i = by_rows ? 2 : 0; i < node.inputs.size(); ++i)
+        inputs.push_back(product && i == 1 ? dequantized_weights(node.inputs[1], axis_of_channels(node))
+                                           : mapped(node.inputs[i]));
       std::vector<std::string> names;
       for (ValueId id : node.outputs) names.push_back(graph_.value(id).name);
-      const std::vector<ValueId> outputs = graph.add(node.op, std::move(inputs), node.name, names);
+      const std::vector<ValueId> outputs = by_rows ? row_product(node, raw[size_t(node.inputs[0].index)], inputs, names)
+                                                   : graph.add(node.op, std::move(inputs), node.name, names);
       for (size_t i = 0; i < outputs.size(); ++i) {
         raw[size_t(node.outputs[i].index)] = outputs[i];
         map_[size_t(node.outputs[i].index)] = quantized(node.outputs[i], outputs[i]);
@@ -359,6 +410,12 @@ class Placer {
 };
 
 }  // namespace
+
+ActivationScales parse_activation_scales(std::string_view name) {
+  for (const auto scales : {ActivationScales::tensor, ActivationScales::token})
+    if (name == enum_names(scales)[size_t(scales)]) return scales;
+  fail(ErrorKind::usage, "scales of activations are one for each tensor or token, not '", name, "'");
+}
 
 Placement place_quantization(const Graph& graph, const Ranges& ranges, const PlacementOptions& options,
                              const BuildTime& time) {

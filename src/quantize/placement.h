@@ -3,7 +3,9 @@
 // canonical form: activations s8 symmetric with one scale a tensor, weights s8 symmetric with one scale an output
 // channel.
 #pragma once
+#include <array>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -17,7 +19,14 @@ namespace temper {
 // graph they are f32 all the same; lower_precision takes the others on from there.
 using KeptNodes = std::map<std::string, DType>;
 
+// Of the activations that matrix products with constant weights read: one scale for all of a value, by its range, or
+// one for each row (quantize/row_scales.h), which needs no range.
+enum class ActivationScales { tensor, token };
+constexpr std::array<std::string_view, 2> enum_names(ActivationScales) { return {"tensor", "token"}; }
+ActivationScales parse_activation_scales(std::string_view name);  // throws Error{usage}
+
 struct PlacementOptions {
+  ActivationScales activation_scales = ActivationScales::tensor;
   bool keep_first = false;  // convolutions and products that no other one stands before stay in f32
   bool keep_last = false;   // ... that no other one follows
   KeptNodes keep_nodes;
@@ -34,6 +43,7 @@ struct Placement {
   std::vector<PlacedNode> nodes;               // one for each node of the given graph, in its order
   std::vector<std::string> warnings;           // what the user should read: a tensor without a usable range, ...
   int64_t products = 0, integer_products = 0;  // convolutions and matrix products, and how many of them are integer
+  std::set<std::string> row_scales;            // values of the graph: scales of rows, which stay in f32
 };
 
 // The rules. A convolution or matrix product of f32 is quantized where its weights are constant (a product's: the
@@ -45,6 +55,10 @@ struct Placement {
 // only reshaped or transposed has that of what it was made from. Any other missing or unusable range keeps what needs
 // it in f32, with a warning that names the value. Throws Error{usage} where keep_nodes names no convolution or product
 // of the graph, or the ranges name no value of it at all.
+//
+// With scales for each token a matrix product reads its input as it was computed, quantized by rows, once for all such
+// products that read it, and is folded already; its residual stays f32. Without any ranges what needs one stays in f32,
+// and a graph with no product for such scales is Error{usage}.
 Placement place_quantization(const Graph& graph, const Ranges& ranges, const PlacementOptions& options = {},
                              const BuildTime& time = {});
 

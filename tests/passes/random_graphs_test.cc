@@ -26,6 +26,7 @@
 #include "passes/lower_precision.h"
 #include "passes/pass.h"
 #include "passes/patches_as_products.h"
+#include "quantize/placement.h"
 
 namespace temper {
 namespace {
@@ -491,6 +492,35 @@ TEST(RandomGraphs, GiveTheSameOutputsOptimisedAndNot) {
   }
   for (const auto& [pass, graphs] : changed)
     EXPECT_GE(graphs, 10) << pass << ": the random graphs give it nothing to do";
+}
+
+// Rounding to 8 bits is off by half a step of a 127th of the row's largest.
+TEST(RandomGraphs, WithScalesForEachTokenStayCloseAndTheSameOptimised) {
+  PlacementOptions by_token;
+  by_token.activation_scales = ActivationScales::token;
+  int64_t quantized = 0;
+  for (uint32_t seed = 0; seed < 400; ++seed) {
+    SCOPED_TRACE(concat("seed ", seed));
+    RandomGraph random(seed);
+    Graph before = random.make();
+    if (before.outputs().empty()) continue;
+    const std::vector<Tensor> inputs = random.feed();
+    run_passes(before);
+    Placement placed;
+    try {
+      placed = place_quantization(before, {}, by_token);
+    } catch (const Error& error) {
+      ASSERT_EQ(error.kind(), ErrorKind::usage) << error.what();  // no such product
+      continue;
+    }
+    quantized += placed.integer_products;
+    ASSERT_NO_THROW(verify(placed.graph)) << print(placed.graph);
+    ASSERT_NO_FATAL_FAILURE(expect_alike(before, placed.graph, inputs, 1.0 / 16));
+    Graph after = placed.graph;
+    run_passes(after);
+    ASSERT_NO_FATAL_FAILURE(expect_alike(placed.graph, after, inputs, kTolerance));
+  }
+  EXPECT_GE(quantized, 100);
 }
 
 // A value rounded to bf16 is off by at most 2^-9 of itself. Sums of a hundred terms, through up to twenty layers, keep

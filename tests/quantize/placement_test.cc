@@ -211,5 +211,89 @@ TEST(Placement, ATrainedModelAnswersAlikeAfterwards) {
   EXPECT_GT(10 * std::log10(signal / noise), 20) << "dB";
 }
 
+// What two products and a softmax read, one of them moved; the last one adds what it reads.
+constexpr std::string_view kTokens =
+    "graph \"g\"\n"
+    "input %x: f32[2,2,2]\n"
+    "const %w: f32[2,2] = [127,0,-254,0]\n"
+    "%q: f32[2,2,2] = matmul(%x, %w) epilogue=\"(1)\" @\"q\"\n"
+    "const %v: f32[2,2] = [1,2,3,4]\n"
+    "%k: f32[2,2,2] = matmul(%x, %v, %x) transpose_b=true epilogue=\"(2) 2=relu.f32(0) 3=add.f32(2,1)\" @\"k\"\n"
+    "%y: f32[2,2,2] = matmul(%q, %k) transpose_b=true epilogue=\"(1)\" @\"scores\"\n"
+    "output \"y\" = %y\n";
+
+PlacementOptions by_token() {
+  PlacementOptions options;
+  options.activation_scales = ActivationScales::token;
+  return options;
+}
+
+TEST(Placement, ByTokenProductsOfOneValueShareItsRowsAndAreFolded) {
+  EXPECT_EQ(
+      placed(kTokens, {}, by_token()),
+      "graph \"g\"\n"
+      "input %x: f32[2,2,2]\n"
+      "%x/largest: f32[2,2,1] = reduce(%x) kind=max axes=[2]\n"
+      "%x/least: f32[2,2,1] = reduce(%x) kind=min axes=[2]\n"
+      "%x/row_scales: f32[2,2,1] = pointwise(%x/largest, %x/least) program=\"(2) 2=neg.f32(1) 3=max.f32(0,2) "
+      "4=constant.f32[127] 5=div.f32(3,4) 6=constant.f32[1.1754943508222875e-38] 7=max.f32(5,6)\"\n"
+      "%x/row_quantized: i8[2,2,2] = pointwise(%x, %x/row_scales) program=\"(2) 2=div.f32(0,1) 3=round.f32(2) "
+      "4=cast.i8(3)\" @\"x/quantize_rows\"\n"
+      "const %w/quantized: i8[2,2] = [64,0,-127,0]\n"
+      "const %w/scale: f32[2] = [2,0.007874016]\n"
+      "%q: f32[2,2,2] = matmul(%x/row_quantized, %w/quantized, %w/scale, %x/row_scales) epilogue=\"(3) 3=cast.f32(0) "
+      "4=mul.f32(3,1) 5=mul.f32(4,2)\"\n"
+      "const %v/quantized: i8[2,2] = [64,127,95,127]\n"
+      "const %v/scale: f32[2] = [0.015748031,0.031496063]\n"
+      "%k: f32[2,2,2] = matmul(%x/row_quantized, %v/quantized, %v/scale, %x/row_scales, %x) transpose_b=true "
+      "epilogue=\"(4) 4=cast.f32(0) 5=mul.f32(4,1) 6=mul.f32(5,2) 7=relu.f32(6) 8=add.f32(7,3)\"\n"
+      "%y: f32[2,2,2] = matmul(%q, %k) transpose_b=true @\"scores\"\n"
+      "output \"y\" = %y\n");
+}
+
+TEST(Placement, ByTokenOtherProductsStayWhatTheyAreAndSayWhy) {
+  const Placement placement = place_quantization(parse_graph(kTokens), {}, by_token());
+  EXPECT_EQ(placement.products, 3);
+  EXPECT_EQ(placement.integer_products, 2);
+  EXPECT_EQ(reason(placement, "q"), "integer");
+  EXPECT_EQ(reason(placement, "scores"), "a product of two activations");
+  EXPECT_EQ(placement.row_scales, std::set<std::string>{"x/row_scales"});
+  EXPECT_EQ(placement.warnings, std::vector<std::string>());
+  PlacementOptions kept = by_token();
+  kept.keep_nodes = {{"q", DType::f32}, {"k", DType::f32}};
+  EXPECT_EQ(print(place_quantization(parse_graph(kTokens), {}, kept).graph), print(parse_graph(kTokens)));
+}
+
+TEST(Placement, ByTokenConvolutionsKeepOneScaleAndNeedARange) {
+  const std::string text = concat(
+      "graph \"g\"\ninput %x: f32[2,1,4,4]\nconst %w: f32[1,1,1,1] = [1]\n%a: f32[2,1,4,4] = conv(%x, %w) ", kConv,
+      " epilogue=\"(1)\" @\"a\"\nconst %m: f32[4,1] = [1,2,3,4]\n"
+      "%f: f32[2,1,4,1] = matmul(%x, %m) epilogue=\"(1)\" @\"f\"\noutput \"a\" = %a\noutput \"f\" = %f\n");
+  const Placement without = place_quantization(parse_graph(text), {}, by_token());
+  EXPECT_EQ(reason(without, "a"), "there are no ranges (--calibration)");
+  EXPECT_EQ(reason(without, "f"), "integer");
+  EXPECT_EQ(without.warnings,
+            std::vector<std::string>{"there are no ranges (--calibration); what needs one stays in fp32"});
+  const Placement with = place_quantization(parse_graph(text), ranges_of({{"x", 4}}), by_token());
+  EXPECT_EQ(with.integer_products, 2);
+  const std::string printed = print(with.graph);
+  EXPECT_NE(printed.find("conv(%x/dequantized, "), printed.npos) << printed;
+  EXPECT_NE(printed.find("reduce(%x) kind=max"), printed.npos) << "rows are those of the value as it was computed";
+}
+
+TEST(Placement, WithoutRangesOneProductMustTakeScalesOfTokens) {
+  const std::string conv =
+      concat("graph \"g\"\ninput %x: f32[2,1,4,4]\nconst %w: f32[1,1,1,1] = [1]\n%a: f32[2,1,4,4] = conv(%x, %w) ",
+             kConv, " epilogue=\"(1)\" @\"a\"\noutput \"a\" = %a\n");
+  try {
+    place_quantization(parse_graph(conv), {}, by_token());
+    FAIL() << "was not refused";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::usage);
+    EXPECT_NE(std::string(error.what()).find("no matrix product with constant weights"), std::string::npos);
+  }
+  EXPECT_THROW(place_quantization(parse_graph(kTokens), {}), Error) << "the scale of a tensor is its range's";
+}
+
 }  // namespace
 }  // namespace temper
