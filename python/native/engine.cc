@@ -154,6 +154,9 @@ BuildOptions options_of(nb::dict options) {
   std::vector<std::string> pictures;
   read("input_pictures", pictures);
   build.input_pictures.insert(pictures.begin(), pictures.end());
+  std::string activation_scales = "tensor";
+  read("activation_scales", activation_scales);
+  build.placement.activation_scales = parse_activation_scales(activation_scales);
   read("keep_first", build.placement.keep_first);
   read("keep_last", build.placement.keep_last);
   read("cuda_path", build.device_settings.library_folders);

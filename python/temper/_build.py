@@ -145,6 +145,7 @@ def build_options(
     loop_limit: int | None = None,
     build_limit: float | None = None,
     time_limit: float = 120,
+    activation_scales: str = "tensor",
     keep_first: bool = False,
     keep_last: bool = False,
     keep_fp32: Iterable[str] = (),
@@ -173,6 +174,7 @@ def build_options(
         "cache": 0 if cache is None else whole("cache", cache, 1),
         **limits(memory_limit=memory_limit, node_limit=node_limit, depth_limit=depth_limit, loop_limit=loop_limit, build_limit=build_limit),
         "time_limit": number("time_limit", time_limit),
+        "activation_scales": text("activation_scales", activation_scales),
         "keep_first": flag("keep_first", keep_first),
         "keep_last": flag("keep_last", keep_last),
         "keep_fp32": names("keep_fp32", keep_fp32),
@@ -228,6 +230,7 @@ def build(
     loop_limit: int | None = None,
     build_limit: float | None = None,
     time_limit: float = 120,
+    activation_scales: str = "tensor",
     keep_first: bool = False,
     keep_last: bool = False,
     keep_fp32: Iterable[str] = (),
@@ -287,6 +290,9 @@ def build(
         Seconds that all of it may take, with its calibration and what ``max_drop`` tries; it ends in ``check_failed`` then. None: as long as it takes.
     time_limit
         Seconds that the search for one shape's plan may take. What is not measured by then is left out, and a note says so.
+    activation_scales
+        For ``"int8"``, alone or with 16 bits: ``"tensor"``, one scale for all of what a matrix product with constant weights reads, by its range,
+        or ``"token"``, one for each row, computed as it comes; these products need no ``calibration``.
     keep_first, keep_last, keep_fp32, keep_bf16, keep_fp16
         For ``"int8"``, alone or with these 16 bits: layers that stay in a higher precision, by position or by name; ``keep_fp32``
         also for ``"fp16"`` and ``"bf16"``.
@@ -340,7 +346,7 @@ def build(
     begun = time.monotonic()
     source = model_of(model)
     passes = names("disable", disable)
-    placement = {"keep_first": keep_first, "keep_last": keep_last, "keep_fp32": names("keep_fp32", keep_fp32),
+    placement = {"activation_scales": text("activation_scales", activation_scales), "keep_first": keep_first, "keep_last": keep_last, "keep_fp32": names("keep_fp32", keep_fp32),
                  "keep_bf16": names("keep_bf16", keep_bf16), "keep_fp16": names("keep_fp16", keep_fp16)}  # fmt: skip
     if (max_drop is None) != (data is None):
         raise Error("data and max_drop go together; to calibrate alone: calibration=batches, or temper.calibrate")

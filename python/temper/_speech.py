@@ -28,13 +28,13 @@ _COMMANDS = [
 ]
 
 _FLAGS = (
-    "asked batch bgr build-limit cache calibration calibration-samples class-names crop csv cuda-path data depth-limit device disable duration filter fit force graph input iterations keep-bf16 keep-first keep-fp16 "
+    "activation-scales asked batch bgr build-limit cache calibration calibration-samples class-names crop csv cuda-path data depth-limit device disable duration filter fit force graph input iterations keep-bf16 keep-first keep-fp16 "
     "keep-fp32 keep-last label-column layers layout loop-limit markdown max-drop max-slowdown mean memory-limit method metric no-measure node-limit output-name precision preprocess profiles python qdq quick raise-to rate "
     "reference resize samples scale seed shapes state std streams strict threads time-limit timing-cache transfers warmup why workspace"
 ).split()
 _SWITCHES = {"force", "quick", "transfers", "keep-first", "keep-last", "layers", "graph", "bgr", "strict"}
 _NUMBER = r"\d+(?:\.\d+)?(?:e[+-]?\d+)?"
-_WORDS = r"fp32|bf16|fp16|tf32|int8\+bf16|int8\+fp16|int8|best|cpu|agreement|cosine|snr|top1|none"
+_WORDS = r"fp32|bf16|fp16|tf32|int8\+bf16|int8\+fp16|int8|best|cpu|agreement|cosine|snr|top1|token|none"
 _FLAG = re.compile(
     rf"--({'|'.join(sorted(map(re.escape, _FLAGS), key=len, reverse=True))})\b(?![-=])(?:"
     rf" (?P<shape>[^\s=']+)=(?P<dims>[\dx…\[\],.]+)"

@@ -112,6 +112,7 @@ def study(
     depth_limit: int | None = None,
     loop_limit: int | None = None,
     build_limit: float | None = None,
+    activation_scales: str = "tensor",
     keep_first: bool = False,
     keep_last: bool = False,
     keep_fp32: Iterable[str] = (),
@@ -157,7 +158,7 @@ def study(
         The output that holds the classes, where there are several, or it is a sequence.
     force
         Whether files of another kind may be replaced.
-    device, threads, timing_cache, workspace, memory_limit, node_limit, depth_limit, loop_limit, build_limit, keep_first, keep_last, keep_fp32, keep_bf16, keep_fp16, disable, quick, cuda_path
+    device, threads, timing_cache, workspace, memory_limit, node_limit, depth_limit, loop_limit, build_limit, activation_scales, keep_first, keep_last, keep_fp32, keep_bf16, keep_fp16, disable, quick, cuda_path
         As for :func:`build`; ``build_limit`` is one of each build.
     progress
         Called with a line of text now and then; without it a terminal and a notebook show a bar, with False nothing does. What it raises ends the study and comes back as it is; so does Ctrl-C.
@@ -176,7 +177,7 @@ def study(
         raise Error(f"max_drop is {max_drop}; it must be a share from 0 to 1, like 0.005 for 0.5 %")
     options = build_options(
         path, device=device, threads=threads, timing_cache=timing_cache, workspace=workspace, memory_limit=memory_limit,
-        node_limit=node_limit, depth_limit=depth_limit, loop_limit=loop_limit, build_limit=build_limit, keep_first=keep_first, keep_last=keep_last, keep_fp32=keep_fp32, keep_bf16=keep_bf16, keep_fp16=keep_fp16, disable=disable, quick=quick,
+        node_limit=node_limit, depth_limit=depth_limit, loop_limit=loop_limit, build_limit=build_limit, activation_scales=activation_scales, keep_first=keep_first, keep_last=keep_last, keep_fp32=keep_fp32, keep_bf16=keep_bf16, keep_fp16=keep_fp16, disable=disable, quick=quick,
         cuda_path=cuda_path)  # fmt: skip
     options["command"] = f"temper.study({path!r}, precisions={names!r})"
     classes = data.class_names if isinstance(data, Data) else None

@@ -7,6 +7,7 @@ import subprocess
 import tempfile
 import time
 import unittest
+import warnings
 
 import numpy
 import sklearn.datasets
@@ -80,6 +81,21 @@ class CalibrateTest(Case):
                 self.assertGreater((mix.run(x)["logits"].argmax(1) == self.labels[-100:]).mean(), 0.9)
             self.assertRefused("unsupported", "int8+fp16", temper.build, DIGITS, precision="int8+fp16", calibration=self.ranges)
             self.assertRefused("usage", "time_limit", temper.build, DIGITS, time_limit=0)
+
+    def test_scales_of_tokens_need_no_ranges(self):
+        x = self.pictures[-100:]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            engine = temper.build(DIGITS, precision="int8", activation_scales="token", shapes=(100, 1, 8, 8), threads=1, measure=False)
+        self.assertEqual(engine.inspect()["lowered_products"], 2)
+        self.assertIn("one scale for each token", " ".join(engine.notes))
+        self.assertGreater((engine.run(x)["logits"].argmax(1) == self.labels[-100:]).mean(), 0.9)
+        both = temper.build(DIGITS, precision="int8", activation_scales="token", calibration=[self.pictures[:64]], threads=1, measure=False)
+        self.assertEqual(both.inspect()["lowered_products"], 5)
+        self.assertNotIn("there are no ranges", " ".join(both.notes))
+        self.assertRefused("usage", "one for each tensor or token, not 'row'", temper.build, DIGITS, precision="int8", activation_scales="row")
+        self.assertRefused("usage", 'activation_scales="token" belongs to precision="int8"', temper.build, DIGITS, activation_scales="token")
+        self.assertRaises(TypeError, temper.build, DIGITS, precision="int8", activation_scales=True)
 
     def test_the_limits_of_a_build_are_those_of_its_calibration_too(self):
         def slow():

@@ -47,6 +47,8 @@ static void json_fields(V& v, T& build) {
   v.field("precision", build.precision);
   v.field("shapes", build.shapes);
   v.field("buckets", build.buckets);
+  if constexpr (V::kReads) v.may_lack("activation_scales", build.activation_scales);  // which older kits do
+  else v.field("activation_scales", build.activation_scales);
   v.field("keep_first", build.keep_first);
   v.field("keep_last", build.keep_last);
   v.field("keep_fp32", build.keep_fp32);

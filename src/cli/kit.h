@@ -16,6 +16,7 @@ struct KitBuild {
   std::string precision = "fp32";
   std::vector<std::string> shapes;
   std::vector<int64_t> buckets;
+  std::string activation_scales = "tensor";
   bool keep_first = false, keep_last = false;
   std::string keep_fp32, keep_bf16, keep_fp16, disabled_passes, preprocess;  // preprocess: as text_of() has it
   int64_t cache = 0;

@@ -171,6 +171,15 @@ void add_cache_flag(Command& verb, ModelFlags& flags) {
       .check(whole_number(1, 1 << 24));
 }
 
+void add_activation_scales(Command& verb, ModelFlags& flags) {
+  verb.in(kBuilding)
+      .add_option("--activation-scales", flags.activation_scales,
+                  "int8: scales of what matrix products with constant weights read: tensor (one for all of it, by its "
+                  "range) or token (one for each row, computed as it comes; these products need no --calibration)")
+      .check(one_of({"tensor", "token"}))
+      .capture_default_str();
+}
+
 void add_keep_flags(Command& verb, ModelFlags& flags) {
   verb.in(kBuilding).add_flag("--keep-first", flags.keep_first,
                               "int8: keep the first layers (those with no other layer before them) out of int8");
@@ -186,6 +195,7 @@ void add_keep_flags(Command& verb, ModelFlags& flags) {
 
 void drop_keep_flags(ModelFlags& flags) {
   flags.keep_first = flags.keep_last = false;
+  flags.activation_scales = ModelFlags().activation_scales;
   for (std::string* names : {&flags.keep_fp32, &flags.keep_bf16, &flags.keep_fp16}) names->clear();
 }
 
@@ -230,6 +240,7 @@ void add_model_flags(Command& verb, ModelFlags& flags) {
       "--calibration", flags.calibration,
       "int8, fp16: the file of ranges that `temper calibrate` wrote for this model; with fp16, values "
       "whose range exceeds that of fp16 stay in fp32");
+  add_activation_scales(verb, flags);
   add_keep_flags(verb, flags);
   add_shape_flag(verb, flags);
   add_tuning_flags(verb, flags);
@@ -263,6 +274,8 @@ std::string build_command(const ModelFlags& flags, const std::string& path) {
   if (isa_limit() != kNoLimit) command += concat(" --isa ", enum_names(IsaLevel{})[size_t(isa_limit())]);
   if (flags.precision != "fp32") command += concat(" --precision ", flags.precision);
   if (!flags.calibration.empty()) command += concat(" --calibration ", shell_quoted(flags.calibration));
+  if (flags.activation_scales != ModelFlags().activation_scales)
+    command += concat(" --activation-scales ", flags.activation_scales);
   if (flags.keep_first) command += " --keep-first";
   if (flags.keep_last) command += " --keep-last";
   if (!flags.keep_fp32.empty()) command += concat(" --keep-fp32 ", shell_quoted(flags.keep_fp32));
@@ -311,6 +324,7 @@ BuildOptions build_options(const ModelFlags& flags, const std::string& path, con
     if (name == "all") options.passes.all_disabled = true;
     else options.passes.disabled.insert(name);
   options.calibration = flags.calibration;
+  options.placement.activation_scales = parse_activation_scales(flags.activation_scales);
   options.placement.keep_first = flags.keep_first;
   options.placement.keep_last = flags.keep_last;
   for (std::string& name : words(flags.keep_fp32)) options.placement.keep_nodes[std::move(name)] = DType::f32;
@@ -346,6 +360,7 @@ std::shared_ptr<const Engine> load_or_build(const std::string& path, const Model
         {flags.precision != none.precision && flags.precision != engine->info().precision,
          "--precision " + flags.precision},
         {!flags.calibration.empty(), "--calibration"},
+        {flags.activation_scales != none.activation_scales, "--activation-scales"},
         {keeps(flags), "--keep-first, --keep-last, --keep-fp32, --keep-bf16 or --keep-fp16"},
         {!flags.shapes.empty(), "--shapes"},
         {flags.cache != 0, "--cache"},

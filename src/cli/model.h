@@ -17,6 +17,7 @@ struct ModelFlags {
   std::string precision = "fp32";
   std::string calibration, keep_fp32, keep_bf16, keep_fp16, qdq;
   bool keep_first = false, keep_last = false;
+  std::string activation_scales = "tensor";
   int threads = 0;
   std::vector<std::string>
       shapes;  // "x=1x3x224x224" or "x=MIN:OPT:MAX"; the name may be dropped where there is one input
@@ -44,9 +45,10 @@ int64_t memory_limit_of(const std::string& limit);        // bytes; -1 where it 
 ModelLimits limits_of(const ModelFlags& flags);           // Throws Error{usage}
 void add_shape_flag(Command& verb, ModelFlags& flags);
 void add_cache_flag(Command& verb, ModelFlags& flags);
+void add_activation_scales(Command& verb, ModelFlags& flags);
 void add_keep_flags(Command& verb, ModelFlags& flags);  // --keep-first --keep-last --keep-fp32 --keep-bf16 --keep-fp16
 bool keeps(const ModelFlags& flags);                    // any of them is given
-void drop_keep_flags(ModelFlags& flags);
+void drop_keep_flags(ModelFlags& flags);                // and --activation-scales: what belongs to int8
 void add_qdq_flag(Command& verb, ModelFlags& flags);
 void add_tuning_flags(Command& verb, ModelFlags& flags);  // --timing-cache --no-timing-cache --workspace
                                                           // --time-limit --quick --no-measure

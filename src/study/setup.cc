@@ -155,6 +155,7 @@ Json key_of(const StudySetup& setup) {
           {"seconds", o.seconds},
           {"threads", build.threads},
           {"device", build.device},
+          {"activation_scales", build.placement.activation_scales == ActivationScales::token ? "token" : "tensor"},
           {"keep", {build.placement.keep_first, build.placement.keep_last, kept}},
           {"tuning",
            {build.timing_cache, build.workspace, build.segments, build.passes.all_disabled, build.passes.disabled}},

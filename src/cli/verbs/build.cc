@@ -51,6 +51,7 @@ void take_kit(Options& options, BuildOptions& build, const Context& context) {
   flags.calibration = kit.ranges;
   flags.shapes = kit.build.shapes;
   flags.buckets = kit.build.buckets;
+  flags.activation_scales = kit.build.activation_scales;
   flags.keep_first = kit.build.keep_first;
   flags.keep_last = kit.build.keep_last;
   flags.keep_fp32 = kit.build.keep_fp32;
@@ -223,9 +224,9 @@ void add_build(Command& verb, Context& context) {
   for (const char* name : {"--metric", "--method", "--samples", "--seed", "--raise-to", "--output-name"})
     verb.get_option(name).needs("--max-drop");
   const auto said_by_kit = std::make_shared<std::vector<Option>>();
-  for (const char* name :
-       {"--precision", "--calibration", "--shapes", "--buckets", "--keep-first", "--keep-last", "--keep-fp32",
-        "--keep-bf16", "--keep-fp16", "--disable", "--cache", "--input-pictures", "--max-drop", "--preprocess"})
+  for (const char* name : {"--precision", "--calibration", "--shapes", "--buckets", "--activation-scales",
+                           "--keep-first", "--keep-last", "--keep-fp32", "--keep-bf16", "--keep-fp16", "--disable",
+                           "--cache", "--input-pictures", "--max-drop", "--preprocess"})
     said_by_kit->push_back(verb.get_option(name));
   verb.callback([options, said_by_kit, &context] {
     if (options->model.empty() == options->kit.empty())

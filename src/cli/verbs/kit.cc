@@ -34,6 +34,7 @@ void add_kit(Command& verb, Context& context) {
                   "timing caches of builds on such devices (--timing-cache of `temper build`), joined: what they hold "
                   "need not be measured again")
       .expected(1, 1 << 16);
+  add_activation_scales(verb, options->flags);
   add_keep_flags(verb, options->flags);
   add_shape_flag(verb, options->flags);
   verb.add_option("--disable", options->flags.disabled_passes,
@@ -49,14 +50,16 @@ void add_kit(Command& verb, Context& context) {
     const ModelFlags& flags = options->flags;
     if (is_plan(options->model))
       fail(ErrorKind::usage, "'", options->model, "' is a plan, which is for one machine; give the ONNX model");
-    if (quantizes(flags.precision) && flags.calibration.empty())
-      fail(ErrorKind::usage, "--precision ", flags.precision, " needs --calibration RANGES; temper calibrate makes it");
     const BuildOptions checked = build_options(flags, options->model, context);  // refuses shapes that are none
+    if (quantizes(flags.precision) && flags.calibration.empty() &&
+        checked.placement.activation_scales == ActivationScales::tensor)
+      fail(ErrorKind::usage, "--precision ", flags.precision, " needs --calibration RANGES; temper calibrate makes it");
     const PreprocessOptions told = options->pictures.pictures();
     write_kit(options->folder, options->model, flags.calibration, options->times,
               {.precision = flags.precision,
                .shapes = flags.shapes,
                .buckets = flags.buckets,
+               .activation_scales = flags.activation_scales,
                .keep_first = flags.keep_first,
                .keep_last = flags.keep_last,
                .keep_fp32 = flags.keep_fp32,

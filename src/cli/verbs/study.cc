@@ -194,6 +194,7 @@ void add_study(Command& verb, Context& context) {
       .capture_default_str();
   add_device_flags(verb, options->flags);
   add_shape_flag(verb, options->flags);
+  add_activation_scales(verb, options->flags);
   add_keep_flags(verb, options->flags);
   add_tuning_flags(verb, options->flags);
   verb.add_option("--max-drop", options->max_drop,
