@@ -70,7 +70,7 @@ struct Square : Sum {
     return A(a + v * v);
   }
 };
-// NaN wins, as in numpy.
+// NaN wins, as in numpy: two choices that compilers make vectors of, where one by || is a branch for each element.
 struct Largest {
   template <class A>
   static A start() {
@@ -78,7 +78,8 @@ struct Largest {
   }
   template <class A>
   static A fold(A a, A v) {
-    return v > a || v != v ? v : a;
+    const A larger = v > a ? v : a;
+    return v == v ? larger : v;
   }
   template <class A>
   static A join(A a, A b) {
@@ -92,7 +93,8 @@ struct Smallest {
   }
   template <class A>
   static A fold(A a, A v) {
-    return v < a || v != v ? v : a;
+    const A smaller = v < a ? v : a;
+    return v == v ? smaller : v;
   }
   template <class A>
   static A join(A a, A b) {
@@ -372,6 +374,6 @@ std::unique_ptr<Kernel> load(const Problem& problem, const Config& config, const
 }  // namespace
 
 extern const Tactic cpu_reduce;
-const Tactic cpu_reduce{"cpu.reduce", 1, supports, configs, nullptr, load};
+const Tactic cpu_reduce{"cpu.reduce", 2, supports, configs, nullptr, load};
 
 }  // namespace temper
