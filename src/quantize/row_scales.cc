@@ -29,7 +29,9 @@ QuantizedRows quantize_rows(Graph& graph, ValueId x, const std::string& name) {
       graph.add(ops::Pointwise{scale}, {largest, least}, concat(name, kRowSteps[2]), {concat(name, kRowSteps[2])})
           .at(0);
   Program quantize{2, {}};
-  const int whole = quantize.push(f32(Scalar::round, quantize.push(f32(Scalar::div, 0, 1))));
+  // One quotient for each row, where kernels see that it is the same for all of it.
+  const int inverse = quantize.push(f32(Scalar::reciprocal, 1));
+  const int whole = quantize.push(f32(Scalar::round, quantize.push(f32(Scalar::mul, 0, inverse))));
   quantize.push({Scalar::cast, DType::i8, {whole, -1, -1}});  // of at most 127, as the scale was made
   rows.integers =
       graph

@@ -13,8 +13,9 @@ struct QuantizedRows {
 };
 
 // Of a f32 value, symmetric: scale = max |x| / 127 over the last axis, but no less than the smallest normal f32, so
-// that a row of zeros is one of zeros; integers = round(x / scale), half to even. A row with NaN has the scale NaN, one
-// with an infinity the scale infinity, and the integers of both are zeros: what a product makes of such a row is NaN.
+// that a row of zeros is one of zeros; integers = round(x * (1 / scale)), half to even. A row with NaN has the scale
+// NaN, one with an infinity the scale infinity, and the integers of both are zeros: what a product makes of such a row
+// is NaN.
 QuantizedRows quantize_rows(Graph& graph, ValueId x, const std::string& name);
 
 // Steps that make the parts of a row's quantization, by the ends of their names behind that of the value.

@@ -95,7 +95,7 @@ std::vector<float> expected(const Case& c, const Model& model, const Tensor& x, 
       const float of_column = most == 0 ? 1.f / 127 : most / 127;
       int32_t sum = 0;
       for (int64_t i = 0; i < k; ++i) {
-        const float step = std::nearbyint(values[i] / scale);
+        const float step = std::nearbyint(values[i] * (1 / scale));
         const int32_t integer = std::isnan(step) ? 0 : int32_t(step);
         EXPECT_LE(std::abs(integer), 127);
         sum += integer * int32_t(std::nearbyint(weight(i, j) / of_column));
