@@ -71,9 +71,11 @@ TEST(LayersBySpeed, TheMixIsNeverSlowerThanTheBetterOfBothWhateverTheStepsSay) {
 }
 
 TEST(LayersBySpeed, QuantizingCountsForThoseThatReadTheResult) {
-  Machine machine{{{"a", {1, 2}}, {"b", {1.5, 2}}, {"c", {4, 9}}, {"y/quantize", {1.2, 0}}}, {{1, -1.2}}, {}};
-  // Half of it for each of b and c; a does not read it. It is gone where b is in f16.
-  EXPECT_EQ(machine.mix().keep, (KeptNodes{{"b", DType::f16}}));
+  for (const char* step : {"y/quantize", "y/largest", "y/least", "y/row_scales", "y/quantize_rows"}) {
+    Machine machine{{{"a", {1, 2}}, {"b", {1.5, 2}}, {"c", {4, 9}}, {step, {1.2, 0}}}, {{1, -1.2}}, {}};
+    // Half of it for each of b and c; a does not read it. It is gone where b is in f16.
+    EXPECT_EQ(machine.mix().keep, (KeptNodes{{"b", DType::f16}})) << step;
+  }
 }
 
 TEST(LayersBySpeed, LayersOfOneStepAreDecidedTogether) {

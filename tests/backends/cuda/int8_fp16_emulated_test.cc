@@ -44,7 +44,8 @@ class EmulatedMix : public testing::EmulatedBuilds {
     BuildOptions options;
     options.device = "cuda:0";
     options.precision = precision;
-    options.ranges = ranges_of(graph, input);
+    options.placement.activation_scales = scales_;
+    if (scales_ == ActivationScales::tensor) options.ranges = ranges_of(graph, input);
     options.placement.keep_nodes = std::move(keep);
     options.measure = false;
     engine_ = build_engine(graph, {}, options);
@@ -79,6 +80,7 @@ class EmulatedMix : public testing::EmulatedBuilds {
     return names;
   }
 
+  ActivationScales scales_ = ActivationScales::tensor;
   std::shared_ptr<Engine> engine_;
 };
 
@@ -109,6 +111,38 @@ TEST_F(EmulatedMix, ConvolutionsWithANormAnswerAsInFp32AndNothingBetweenThemIsWi
   }
   EXPECT_LT(distance(normed_block(), x, "int8"), 0.03);
   EXPECT_NE(wide_between(), std::vector<std::string>());
+}
+
+// A layer of a transformer without its attention, of more rows than kernels of few take.
+TEST_F(EmulatedMix, TokensWithScalesOfTheirOwnAnswerAsInFp32AndAreReadInSixteenBits) {
+  const std::vector<Tensor> blobs{scaled({32, 64}, 1, 0.3f), scaled({64}, 2, 0.3f), scaled({64, 32}, 3, 0.2f),
+                                  scaled({32}, 4, 0.5f)};
+  const Graph graph = parse_graph(
+      "graph \"block\"\ninput %x: f32[2,40,32]\nconst %w: f32[32,64] = #0\nconst %b: f32[64] = #1\n"
+      "const %v: f32[64,32] = #2\nconst %s: f32[32] = #3\n"
+      "%a: f32[2,40,64] = matmul(%x, %w, %b) epilogue=\"(2) 2=add.f32(0,1) 3=relu.f32(2)\" @\"first\"\n"
+      "%c: f32[2,40,32] = matmul(%a, %v, %x) epilogue=\"(2) 2=add.f32(0,1)\" @\"second\"\n"
+      "%n: f32[2,40,32] = normalize(%c) axes=[2]\n"
+      "%g: f32[2,40,32] = pointwise(%n, %s) program=\"(2) 2=mul.f32(0,1)\"\n"
+      "%y: f32[2,40,64] = matmul(%g, %w) @\"last\"\noutput \"y\" = %y\n",
+      blobs);
+  Tensor x = noise({2, 40, 32}, 7);
+  for (int64_t i = 0; i < 32; ++i) x.data<float>()[5 * 32 + i] *= 100;
+  scales_ = ActivationScales::token;
+  const std::map<std::string, DType> all{{"first", DType::i8}, {"second", DType::i8}, {"last", DType::i8}};
+  for (const char* precision : {"int8+fp16", "int8+bf16", "int8"}) {
+    EXPECT_LT(distance(graph, x, precision), 0.03) << precision;
+    EXPECT_EQ(products(), all) << precision;
+    std::map<std::string, DType> read;  // by what finds the largest of the rows
+    for (const Segment& segment : engine_->plans().at(0)->segments)
+      for (const PlanStep& step : segment.steps)
+        if (step.node.ends_with("/largest")) read[step.node] = step.problem.inputs[0].type.dtype;
+    const DType half = std::string(precision) == "int8"        ? DType::f32
+                       : std::string(precision) == "int8+fp16" ? DType::f16
+                                                               : DType::bf16;
+    EXPECT_EQ(read, (std::map<std::string, DType>{{"x/largest", DType::f32}, {"a/largest", half}, {"g/largest", half}}))
+        << precision;
+  }
 }
 
 TEST_F(EmulatedMix, LayersThatAreKeptAreInSixteenBitsOrFp32) {
