@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "quantize/row_scales.h"
 
-#include <limits>
-
 #include "graph/ops/matmul.h"
 #include "graph/ops/pointwise.h"
 #include "graph/ops/reduce.h"
@@ -17,22 +15,17 @@ QuantizedRows quantize_rows(Graph& graph, ValueId x, const std::string& name) {
   };
   const ValueId largest = reduced(ops::ReduceKind::max, kRowSteps[0]),
                 least = reduced(ops::ReduceKind::min, kRowSteps[1]);
-  const auto f32 = [](Scalar op, int a, int b = -1) { return Step{op, DType::f32, {a, b, -1}}; };
-  Program scale{2, {}};  // max and min pass NaN on
-  const int most = scale.push(f32(Scalar::max, 0, scale.push(f32(Scalar::neg, 1))));
-  const int levels = scale.push(constant_step(DType::f32, 127));
-  const int step = scale.push(f32(Scalar::div, most, levels));
-  const int normal = scale.push(constant_step(DType::f32, std::numeric_limits<float>::min()));
-  scale.push(f32(Scalar::max, step, normal));
+  // max and min pass NaN on; the last number is the smallest normal one.
+  const Program scale = Program::parse(
+      "(2) 2=neg.f32(1) 3=max.f32(0,2) 4=constant.f32[127] 5=div.f32(3,4) 6=constant.f32[1.1754943508222875e-38] "
+      "7=max.f32(5,6)");
+  // One quotient for each row, where kernels see that it is the same for all of it; of 127 at most, as the scale is
+  // made.
+  const Program quantize = Program::parse("(2) 2=reciprocal.f32(1) 3=mul.f32(0,2) 4=round.f32(3) 5=cast.i8(4)");
   QuantizedRows rows;
   rows.scales =
       graph.add(ops::Pointwise{scale}, {largest, least}, concat(name, kRowSteps[2]), {concat(name, kRowSteps[2])})
           .at(0);
-  Program quantize{2, {}};
-  // One quotient for each row, where kernels see that it is the same for all of it.
-  const int inverse = quantize.push(f32(Scalar::reciprocal, 1));
-  const int whole = quantize.push(f32(Scalar::round, quantize.push(f32(Scalar::mul, 0, inverse))));
-  quantize.push({Scalar::cast, DType::i8, {whole, -1, -1}});  // of at most 127, as the scale was made
   rows.integers =
       graph
           .add(ops::Pointwise{quantize}, {x, rows.scales}, concat(name, kRowSteps[3]), {concat(name, "/row_quantized")})
@@ -45,10 +38,7 @@ std::vector<ValueId> add_row_product(Graph& graph, const Node& product, const Qu
                                      const std::vector<std::string>& names) {
   ops::MatMul op = product.op.get<ops::MatMul>();
   // The columns' scales come first: integer kernels of libraries take them in.
-  Program floats{3, {}};
-  const int sum = floats.push({Scalar::cast, DType::f32, {0, -1, -1}});
-  const int columns = floats.push({Scalar::mul, DType::f32, {sum, 1, -1}});
-  floats.push({Scalar::mul, DType::f32, {columns, 2, -1}});
+  const Program floats = Program::parse("(3) 3=cast.f32(0) 4=mul.f32(3,1) 5=mul.f32(4,2)");
   const Program joined = splice(floats, op.epilogue, 0);  // its inputs: the epilogue's others, then these three
   const int others = op.epilogue.inputs - 1;
   std::vector<int> order;
