@@ -231,5 +231,24 @@ TEST(RowScales, HalvesGiveWhatTheScaleOfTheirOwnRowSays) {
   EXPECT_GT(wanted.data<float>()[2], 0);
 }
 
+// The convolution's input has one scale, by its range, into which the product's epilogue rounds once more.
+TEST(RowScales, AConvolutionBehindSuchAProductReadsBytesThatItWrites) {
+  const Graph graph = parse_graph(
+      "graph \"both\"\ninput %x: f32[1,2,3,4]\nconst %w: f32[4,4] = [1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16]\n"
+      "const %c: f32[2,2,1,1] = [1,-2,3,4]\n%a: f32[1,2,3,4] = matmul(%x, %w) epilogue=\"(1) 1=relu.f32(0)\" @\"a\"\n"
+      "%y: f32[1,2,3,4] = conv(%a, %c) strides=[1,1] dilations=[1,1] pads=[0,0,0,0] @\"y\"\noutput \"y\" = %y\n");
+  Ranges ranges;
+  ranges.values["a"].scale = 0.25f;
+  ranges.values["a"].max = 0.25f * 127;
+  const Graph placed = place_quantization(graph, ranges, by_token()).graph,
+              folded = in_precision(graph, "int8", ranges, by_token(), "cpu", {});
+  EXPECT_EQ(folded.type(folded.find("a/quantized")).dtype, DType::i8) << print(folded);
+  EXPECT_TRUE(is_product(folded.producer(folded.find("a/quantized"))->op)) << print(folded);
+  std::mt19937 random(5);
+  const Tensor x = filled(random, {1, 2, 3, 4}, 1), wanted = run_reference(placed, {x}).at(0),
+               got = run_reference(folded, {x}).at(0);
+  for (int64_t i = 0; i < wanted.count(); ++i) EXPECT_NEAR(got.data<float>()[i], wanted.data<float>()[i], 1e-4) << i;
+}
+
 }  // namespace
 }  // namespace temper
