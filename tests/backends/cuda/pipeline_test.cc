@@ -503,6 +503,13 @@ TEST(EmulatedPipeline, ProductsWithConstantWeightsReadAScaleOfEachRow) {
   }
   testing::check_lines("rows", text, emulated.compiler(), emulated.gpu(),
                        {.recipes = "cuda.matmul", .one_config = true});
+  // Where blocks share a tile, each finishes a part of it.
+  testing::check_lines("rows of shared tiles",
+                       "matmul(i8[9,1024]{-128..128}, i8[1024,77]*{-128..128}, f32[77]*, f32[9,1]) epilogue=\"(3) "
+                       "3=cast.f32(0) 4=mul.f32(3,1) 5=mul.f32(4,2)\"\n"
+                       "matmul(f16[2,5,512], f16[512,48]*, f16[2,5,1], f16[2,5,48]) epilogue=\"(3) 3=cast.f32(1) "
+                       "4=mul.f32(0,3) 5=cast.f32(2) 6=add.f32(4,5)\"\n",
+                       emulated.compiler(), emulated.gpu(), {.recipes = "cuda.matmul.pipeline", .with = "splits"});
 }
 
 TEST(CudaRecipes, PersistentKernelsHaveAsManyBlocksAsTheGpuHasRoomFor) {

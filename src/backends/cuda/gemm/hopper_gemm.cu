@@ -452,6 +452,7 @@ DEVICE Unit unit_of(u32 unit, const Parameters& p) {
 struct Ahead {
   ColumnExtras columns;
   RowExtras rows;
+  LineExtras lines;
 };
 DEVICE void read_columns([[maybe_unused]] Ahead& ahead, [[maybe_unused]] const Unit& unit, EXTRAS const Parameters& p) {
   if (unit.exists) { COLUMN_EXTRAS(ahead.columns, unit.column) }
@@ -460,7 +461,10 @@ DEVICE void read_columns([[maybe_unused]] Ahead& ahead, [[maybe_unused]] const U
   }
 }
 DEVICE void read_rows([[maybe_unused]] Ahead& ahead, [[maybe_unused]] const Unit& unit, EXTRAS const Parameters& p) {
-  if (unit.exists) { ROW_EXTRAS(ahead.rows, i64(unit.row) * p.extra_ld + unit.column) }
+  if (unit.exists) {
+    ROW_EXTRAS(ahead.rows, i64(unit.row) * p.extra_ld + unit.column)
+    LINE_EXTRAS(ahead.lines, unit.row)
+  }
 }
 
 // Finishes this block's units, after the barrier of the cluster.
@@ -481,7 +485,7 @@ DEVICE void finish_units(Ahead& ahead, EXTRAS Output* out, const Parameters& p) 
     if (unit.exists) {
       Finished<Output> results[V];
 #pragma unroll
-      for (int v = 0; v < V; ++v) results[v] = EPILOGUE(Acc(sums[v]), ahead.columns, ahead.rows, 0, v);
+      for (int v = 0; v < V; ++v) results[v] = EPILOGUE(Acc(sums[v]), ahead.columns, ahead.rows, ahead.lines, v);
       Output* const to = out + i64(unit.row) * p.out_ld + unit.column;
 #if RAGGED
       Vec<Output, V> rounded;
