@@ -17,6 +17,16 @@ constexpr int64_t kParallel = 16384;  // elements worth a thread
 constexpr int64_t kColumns = 64;
 constexpr int kRows = 4;
 
+template <class T>
+struct Wrapping {
+  using type = T;
+};
+template <class T>
+  requires(std::is_integral_v<T> && std::is_signed_v<T>)
+struct Wrapping<T> {
+  using type = std::make_unsigned_t<T>;
+};
+
 class CumulativeKernel final : public Kernel {
  public:
   CumulativeKernel(const Problem& problem, const ops::Cumulative& op)
@@ -27,7 +37,9 @@ class CumulativeKernel final : public Kernel {
 
   void launch(const Buffers& buffers) override {
     if (view_.outer * view_.n * view_.inner == 0) return;
-    visit_dtype(dtype_, [&]<class T>() {
+    // Integers wrap: signed ones have the bits of unsigned ones.
+    visit_dtype(dtype_, [&]<class Element>() {
+      using T = typename Wrapping<Element>::type;
       const T* x = static_cast<const T*>(buffers.inputs[0]);
       T* y = static_cast<T*>(buffers.outputs[0]);
       const auto all =

@@ -45,30 +45,40 @@ T shift(T a, T b, bool left) {
   return by >= sizeof(T) * 8 ? T(0) : left ? T(uint64_t(a) << by) : T(a >> by);
 }
 
+// Steps whose bits do not depend on the sign of the type: T is signed.
 template <class T>
-StepFn find_int(Scalar op) {
+StepFn find_wrapping(Scalar op) {
   using U = Wrapping<T>;
-  using W = Wide<T>;
   switch (op) {
     case Scalar::add: return TEMPER_BINARY(T, T, T(U(x) + U(y)));
     case Scalar::sub: return TEMPER_BINARY(T, T, T(U(x) - U(y)));
     case Scalar::mul: return TEMPER_BINARY(T, T, T(U(x) * U(y)));
+    case Scalar::bit_and: return TEMPER_BINARY(T, T, T(x & y));
+    case Scalar::bit_or: return TEMPER_BINARY(T, T, T(x | y));
+    case Scalar::bit_xor: return TEMPER_BINARY(T, T, T(x ^ y));
+    case Scalar::neg: return TEMPER_UNARY(T, T, T(U(0) - U(x)));
+    case Scalar::bit_not: return TEMPER_UNARY(T, T, T(~U(x)));
+    default: return nullptr;
+  }
+}
+
+template <class T>
+StepFn find_int(Scalar op) {
+  using U = Wrapping<T>;
+  using W = Wide<T>;
+  if (StepFn step = find_wrapping<std::make_signed_t<T>>(op)) return step;
+  switch (op) {
     case Scalar::div: return TEMPER_BINARY_CALLS(T, T(divide(W(x), W(y))));
     case Scalar::mod: return TEMPER_BINARY_CALLS(T, T(remainder(W(x), W(y), true)));
     case Scalar::fmod: return TEMPER_BINARY_CALLS(T, T(remainder(W(x), W(y), false)));
     case Scalar::pow: return TEMPER_BINARY_CALLS(T, T(power(W(x), W(y))));
     case Scalar::min: return TEMPER_BINARY(T, T, x < y ? x : y);
     case Scalar::max: return TEMPER_BINARY(T, T, x > y ? x : y);
-    case Scalar::bit_and: return TEMPER_BINARY(T, T, T(x & y));
-    case Scalar::bit_or: return TEMPER_BINARY(T, T, T(x | y));
-    case Scalar::bit_xor: return TEMPER_BINARY(T, T, T(x ^ y));
     case Scalar::shift_left: return TEMPER_BINARY(T, T, shift(x, y, true));
     case Scalar::shift_right: return TEMPER_BINARY(T, T, shift(x, y, false));
-    case Scalar::neg: return TEMPER_UNARY(T, T, T(U(0) - U(x)));
     case Scalar::abs: return TEMPER_UNARY(T, T, x < 0 ? T(U(0) - U(x)) : x);
     case Scalar::sign: return TEMPER_UNARY(T, T, x > 0 ? T(1) : x < 0 ? T(-1) : T(0));
     case Scalar::relu: return TEMPER_UNARY(T, T, x < 0 ? T(0) : x);
-    case Scalar::bit_not: return TEMPER_UNARY(T, T, T(~U(x)));
     default: return nullptr;
   }
 }
@@ -184,6 +194,9 @@ To convert(From x) {
   } else return static_cast<To>(x);
 }
 
+template <class T>
+constexpr bool is_number = std::is_integral_v<T> && !std::is_same_v<T, bool>;
+
 template <class F>
 decltype(auto) visit_held(DType dtype, F&& f) {
   return visit_dtype(dtype, [&]<class T>() {
@@ -194,9 +207,22 @@ decltype(auto) visit_held(DType dtype, F&& f) {
 
 }  // namespace
 
+template <class A, class B>
+StepFn cast_step() {
+  return TEMPER_UNARY(A, B, (convert<B, A>(x)));
+}
+
 StepFn find_cast(DType from, DType to) {
   return visit_held(from, [&]<class A>() {
-    return visit_held(to, [&]<class B>() -> StepFn { return TEMPER_UNARY(A, B, (convert<B, A>(x))); });
+    return visit_held(to, [&]<class B>() -> StepFn {
+      // The bits of an integer that is cast to another one depend on the sign of neither, but of the narrower of two.
+      if constexpr (is_number<A> && is_number<B>) {
+        using To = std::make_signed_t<B>;
+        return cast_step<std::conditional_t<sizeof(B) <= sizeof(A), std::make_signed_t<A>, A>, To>();
+      } else {
+        return cast_step<A, B>();
+      }
+    });
   });
 }
 
