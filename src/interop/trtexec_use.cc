@@ -79,7 +79,7 @@ constexpr TrtexecFlagUse kUses[] = {
      "FP32"},
     {"--bf16", X, "BF16; on a CPU without AVX512_BF16 layers stay in FP32"},
     {"--int8", X, "INT8 with the ranges of --calib, or of noise, which is fit for speed alone"},
-    {"--fp8", R, kTyped},
+    {"--fp8", A, "a permission: matrix products of a model with FP8 quantization run in FP8 where the GPU has it"},
     {"--int4", R, kTyped},
     {"--best", X, "the precision whose plan is the fastest, of all that the device has; INT8 with --calib alone"},
     {"--stronglyTyped", X, "the model's own types: FP32 without TF32"},

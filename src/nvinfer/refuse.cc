@@ -16,7 +16,6 @@ constexpr Refused kFlags[] = {
     {8, "kSAFETY_SCOPE", "there is no safety runtime", "build for the standard capability"},
     {13, "kVERSION_COMPATIBLE", "a plan is for the version that built it", "build it again where Temper changes"},
     {14, "kEXCLUDE_LEAN_RUNTIME", "a plan has no runtime in it", "leave it out"},
-    {15, "kFP8", "layers are not put into 8-bit floats", "allow kINT8 or kFP16"},
     {16, "kERROR_ON_TIMING_CACHE_MISS", "what is not measured yet is measured", "leave it out"},
     {19, "kSTRIP_PLAN", "a plan holds its weights", "leave it out"},
     {21, "kWEIGHT_STREAMING", "a plan's weights stay on the device", "leave it out"},

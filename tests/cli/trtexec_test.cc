@@ -232,7 +232,7 @@ TEST(TrtexecVerb, RefusesByNameEndsWith1AndLeavesNoFile) {
       {onnx() + " --dumpEngine", "Unknown option: --dumpEngine"},
       {onnx() + " --useDLACore=0", "--useDLACore=0 is not in Temper: there is no DLA"},
       {onnx() + " --batch=8", "the batch is a dimension"},
-      {onnx() + " --fp8", "--fp8 is not in Temper"},
+      {onnx() + " --int4", "--int4 is not in Temper"},
       {onnx() + " --shapes=image:1x1x8x8, other:1x3", "Unknown option: other:1x3"},
       {onnx() + " '--shapes=image:1x1x8x8, other:1x3'", "' other' begins or ends with a blank"},
       {onnx() + " --shapes=picture:1x1x8x8", "Cannot find input tensor with name \"picture\""},

@@ -102,12 +102,12 @@ TEST(TrtexecSettings, ValuesAreReadAsTrtexecReadsThem) {
 
 TEST(TrtexecSettings, WhatTheVerbRefusesIsADifferenceOfTheTranslation) {
   const TemperCommands commands =
-      temper_commands_for(parse_trtexec_command("trtexec --onnx=m.onnx --useDLACore=0 --fp8 --idleTime=0"));
+      temper_commands_for(parse_trtexec_command("trtexec --onnx=m.onnx --useDLACore=0 --int4 --idleTime=0"));
   EXPECT_EQ(std::count(commands.differences.begin(), commands.differences.end(),
                        "--useDLACore=0 is not in Temper: there is no DLA here; leave it out"),
             1);
   EXPECT_EQ(std::count(commands.differences.begin(), commands.differences.end(),
-                       "--fp8 is not in Temper: there are no kernels of this precision"),
+                       "--int4 is not in Temper: there are no kernels of this precision"),
             1);
   for (const std::string& text : commands.differences) EXPECT_EQ(text.find("--idleTime"), text.npos);
 }
@@ -126,7 +126,7 @@ TEST(TrtexecSettings, WhatIsNotThereIsRefusedByNameWithWhatToDoInstead) {
                                    {"--inputIOFormats=fp16:chw", "in rows"},
                                    {"--idleTime=5", "--rate"},
                                    {"--versionCompatible", "one version"},
-                                   {"--fp8", "no kernels"},
+                                   {"--int4", "no kernels"},
                                    {"--loadRefOutputs=o.json", "temper verify"}}) {
     const std::string text =
         refusal_of(concat("trtexec --onnx=m.onnx ", std::string_view(flag)), ErrorKind::unsupported);

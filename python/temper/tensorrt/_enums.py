@@ -147,7 +147,6 @@ REFUSED_FLAGS = {
     "SAFETY_SCOPE": "there is no safety runtime",
     "OBEY_PRECISION_CONSTRAINTS": "types of single layers: temper build --keep-fp32 NAMES and --keep-bf16 NAMES",
     "VERSION_COMPATIBLE": "a plan is of one version of Temper and one machine",
-    "FP8": "there are no kernels of this precision",
     "INT4": "there are no kernels of this precision",
     "FP4": "there are no kernels of this precision",
     "ERROR_ON_TIMING_CACHE_MISS": "a time that is not in the cache is measured",
