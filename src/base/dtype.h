@@ -15,7 +15,7 @@ namespace temper {
 
 // Ops compute with the first ones. Those behind boolean are stored only: they are moved, and converted by programs over
 // their codes, one in a byte. An i4 or i2 is its number as a signed byte; of the others a byte has the code in its low
-// bits and 0 above.
+// bits and 0 above. Of these, f8e4m3fn is multiplied, too: products read it, and programs cast to it and from it.
 enum class DType : uint8_t {
   f32,
   f16,

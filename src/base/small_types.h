@@ -2,6 +2,7 @@
 // What the codes of element types below 16 bits mean that nothing computes with: 8-bit and 4-bit floats, scales of 8
 // bits, integers of 4 and 2 bits.
 #pragma once
+#include <bit>
 #include <cstdint>
 #include <optional>
 
@@ -45,6 +46,28 @@ std::optional<SmallFloat> small_float_of(DType dtype);
 
 // The number that a code stands for, exactly; bits above the code are ignored. `dtype` is stored only.
 float value_of_code(DType dtype, uint8_t code);
+
+// f8e4m3fn, without branches, so that loops over it vectorise: the number of a code, and the code of the nearest number
+// (half to even; beyond 448, infinity too, that of 448; NaN stays NaN). Neither computes with subnormal floats.
+inline float e4m3_to_float(uint8_t code) {
+  constexpr uint32_t kNan = 0x7f, kNormal = 8, kBiases = 127 - 7;
+  const uint32_t sign = uint32_t(code & 0x80u) << 24, magnitude = code & 0x7fu;
+  const uint32_t small = std::bit_cast<uint32_t>(float(int32_t(magnitude)) * 0x1p-9f);
+  uint32_t bits = magnitude < kNormal ? small : (magnitude << 20) + (kBiases << 23);
+  bits = magnitude == kNan ? 0x7fc00000u : bits;
+  return std::bit_cast<float>(bits | sign);
+}
+inline uint8_t float_to_e4m3(float value) {
+  constexpr uint32_t kMost = 0x7e, kNan = 0x7f, kBiases = 127 - 7;
+  const uint32_t bits = std::bit_cast<uint32_t>(value), magnitude = bits & 0x7fffffffu;
+  // Below 2^-6 the codes count 2^-9: those are the last bits of floats from 2^14 on.
+  const uint32_t small = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0x1p14f) - 0x46800000u;
+  const uint32_t normal = ((magnitude + 0x7ffffu + (magnitude >> 20 & 1u)) >> 20) - (kBiases << 3);
+  uint32_t code = magnitude < 0x3c800000u ? small : normal;
+  code = magnitude >= 0x43e80000u ? kMost : code;  // from 464 on, half way to 480
+  code = magnitude > 0x7f800000u ? kNan : code;
+  return uint8_t(code | (bits >> 24 & 0x80u));
+}
 
 // A code made of random bits whose number is finite and neither large nor tiny, as the other random inputs are.
 uint8_t plausible_code(DType dtype, uint8_t bits);

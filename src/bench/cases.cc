@@ -3,6 +3,7 @@
 
 #include <random>
 
+#include "base/small_types.h"
 #include "graph/fields.h"
 
 namespace temper {
@@ -108,6 +109,13 @@ std::vector<Tensor> make_case_inputs(const KernelCase& kernel_case, uint64_t see
     }
     Tensor tensor(input.type.dtype, input.type.dims());
     const bool ranged = input.low < input.high;
+    const auto quarters = [](uint64_t bits) { return (double(bits % 33) - 16) / 4; };
+    if (input.type.dtype == DType::f8e4m3fn) {
+      for (int64_t i = 0; i < tensor.count(); ++i)
+        tensor.raw_mutable()[i] = std::byte(float_to_e4m3(float(quarters(random()))));
+      out.push_back(std::move(tensor));
+      continue;
+    }
     visit_dtype(input.type.dtype, [&]<class T>() {
       for (int64_t i = 0; i < tensor.count(); ++i) {
         const auto bits = random();
@@ -115,7 +123,7 @@ std::vector<Tensor> make_case_inputs(const KernelCase& kernel_case, uint64_t see
         else if constexpr (std::is_same_v<T, bool>) tensor.data<T>()[i] = bits & 1;
         else if constexpr (std::is_integral_v<T>)
           tensor.data<T>()[i] = static_cast<T>(std::is_signed_v<T> ? int64_t(bits % 17) - 8 : int64_t(bits % 16));
-        else tensor.data<T>()[i] = static_cast<T>((double(bits % 33) - 16) / 4);
+        else tensor.data<T>()[i] = static_cast<T>(quarters(bits));
       }
     });
     out.push_back(std::move(tensor));

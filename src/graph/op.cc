@@ -416,8 +416,15 @@ bool takes_any_type(const Op& op) {
   return op.is<ops::BitCast, ops::Choose, ops::LoopBegin, ops::LoopEnd, ops::ShapeOf>();
 }
 
+// Products of matrices read f8e4m3fn, and programs do, wherever they stand.
+bool computes_in_float8(const Op& op) {
+  return op.is<ops::Pointwise, ops::Quantize, ops::Dequantize, ops::ConvChain, ops::GatedMatMul,
+               ops::NormalizedMatMul>() ||
+         epilogue_of(op);
+}
+
 void refuse_stored_only(const Op& op, DType dtype) {
-  if (is_stored_only(dtype))
+  if (is_stored_only(dtype) && !(dtype == DType::f8e4m3fn && computes_in_float8(op)))
     fail(ErrorKind::unsupported, name_of(op), " on ", dtype,
          ", a type that is only stored; cast it to a type that is computed with");
 }

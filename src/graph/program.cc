@@ -7,6 +7,7 @@
 
 #include "base/cast_value.h"
 #include "base/parse.h"
+#include "base/small_types.h"
 
 namespace temper {
 
@@ -53,6 +54,12 @@ static bool floats_only(Scalar op) {
 }
 static bool ints_only(Scalar op) {
   return (op >= Scalar::bit_and && op <= Scalar::shift_right) || op == Scalar::bit_not;
+}
+
+static bool has_cast(DType from, DType to) {
+  if (from == to || (!is_stored_only(from) && !is_stored_only(to))) return true;
+  const auto is_narrow = [](DType dtype) { return is_float(dtype) && dtype != DType::f64; };
+  return (from == DType::f8e4m3fn && is_narrow(to)) || (to == DType::f8e4m3fn && is_narrow(from));
 }
 
 DType Program::dtype_of_value(int value, std::span<const DType> input_dtypes) const {
@@ -165,7 +172,18 @@ DType Program::infer(std::span<const DType> input_dtypes) const {
     auto bad = [&](std::string_view why) {
       fail(ErrorKind::bad_file, "pointwise ", name_of(step.op), ".", step.dtype, ": ", why);
     };
-    if (step.op == Scalar::constant || step.op == Scalar::cast) continue;
+    if (step.op == Scalar::cast) {
+      if (!has_cast(arg(0), step.dtype)) bad(concat("there is no cast from ", arg(0)));
+      continue;
+    }
+    const auto refuse_stored_only = [&](DType dtype) {
+      if (is_stored_only(dtype))
+        fail(ErrorKind::unsupported, "pointwise ", name_of(step.op), " on ", dtype,
+             ", a type that is only stored; cast it to a type that is computed with");
+    };
+    for (int a = 0; a < arity_of(step.op); ++a) refuse_stored_only(arg(a));
+    refuse_stored_only(step.dtype);
+    if (step.op == Scalar::constant) continue;
     if (step.op == Scalar::where) {
       if (arg(0) != DType::boolean || arg(1) != step.dtype || arg(2) != step.dtype)
         bad("the dtypes of its arguments do not fit");
@@ -349,6 +367,13 @@ Tensor run_step(const Step& step, const Tensor& a, const Tensor& b, const Tensor
     });
     return out;
   }
+  if (step.op == Scalar::cast && step.dtype == DType::f8e4m3fn) {
+    const Tensor values = a.converted(DType::f32);
+    auto* codes = reinterpret_cast<uint8_t*>(out.raw_mutable());
+    for (int64_t i = 0; i < count; ++i) codes[i] = float_to_e4m3(values.data<float>()[i]);
+    return out;
+  }
+  if (step.op == Scalar::cast && is_stored_only(a.dtype())) return a.converted(step.dtype);
   if (step.op == Scalar::where) {
     visit_dtype(step.dtype, [&]<class T>() {
       for (int64_t i = 0; i < count; ++i) out.data<T>()[i] = a.data<bool>()[i] ? b.data<T>()[i] : c.data<T>()[i];
@@ -412,6 +437,8 @@ Tensor run_step(const Step& step, const Tensor& a, const Tensor& b, const Tensor
 
 Tensor broadcast(const Tensor& tensor, const Dims& dims) {
   if (tensor.dims() == dims) return tensor;
+  if (const DType dtype = tensor.dtype(); is_stored_only(dtype))
+    return broadcast(tensor.with_bits_as(carrier_of(dtype)), dims).with_bits_as(dtype);
   Tensor out(tensor.dtype(), dims);
   const Dims strides = broadcast_strides(tensor.dims(), dims);
   visit_dtype(tensor.dtype(), [&]<class T>() {

@@ -87,7 +87,8 @@ int arity_of(Scalar op);  // 0 for constant
 // mod takes the sign of the divisor, fmod that of the dividend; min, max and relu pass NaN on, and which zero they give
 // where zeros of both signs meet is left open (relu(x) and max(x,0) are the same); round is half to even;
 // shifts by the width or more give 0; casts from float to integer truncate and saturate, NaN becomes 0;
-// fma(a, b, c) is a * b + c with one rounding, on f32 only.
+// fma(a, b, c) is a * b + c with one rounding, on f32 only. f8e4m3fn has casts alone, from and to f32, f16 and bf16; to
+// it they take the nearest number, half to even, at most 448 either way.
 struct Step {
   Scalar op;
   DType dtype;  // of the result

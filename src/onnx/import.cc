@@ -704,6 +704,8 @@ std::string OnnxNode::fresh_name() { return counter_++ == 0 ? name_ : concat(nam
 ValueId OnnxNode::add(Op op, std::vector<ValueId> inputs) { return add_many(std::move(op), std::move(inputs)).at(0); }
 ValueId OnnxNode::product(Op op, std::vector<ValueId> operands) {
   const DType dtype = graph().type(operands.at(0)).dtype;
+  // ONNX has no arithmetic on them. What was dequantized from f8e4m3fn is multiplied so by passes.
+  if (is_stored_only(dtype)) unsupported("a product of ", dtype, ", a type that is only stored");
   return cast(add(std::move(op), std::move(operands)), dtype);
 }
 std::vector<ValueId> OnnxNode::add_many(Op op, std::vector<ValueId> inputs) {

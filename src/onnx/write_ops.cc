@@ -451,7 +451,7 @@ void write(OnnxWriter& w, const Node& node, const ops::Resize& op) {
 std::string zero_point(OnnxWriter& w, const Node& node, DType dtype) {
   if (node.inputs.size() > 2 && node.inputs[2].valid()) return w.name(node.inputs[2]);
   const TensorType& scale = w.type(node.inputs[1]);
-  if (scale.rank() == 0) return w.scalar(dtype, 0, 0);
+  if (scale.rank() == 0 && !is_stored_only(dtype)) return w.scalar(dtype, 0, 0);
   return scale.is_concrete() ? w.constant(Tensor(dtype, scale.dims()), concat(node.name, "/zero_point")) : "";
 }
 

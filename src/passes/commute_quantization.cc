@@ -3,7 +3,8 @@
 // until they meet and cancel. With one scale and zero point for all elements, dequantize and quantize are monotone and
 // work element by element: they change places with whatever moves elements (reshape, transpose, slice, gather, ...),
 // with the larger of several (max pool), and with concat where all parts agree. Then quantize(dequantize(x)) with equal
-// numbers is x. A constant with scales along an axis keeps them through reshape and transpose.
+// numbers is x. A constant with scales along an axis keeps them through reshape and transpose. f8e4m3fn moves, but is
+// not chosen among.
 #include <algorithm>
 
 #include "graph/ops/broadcast.h"
@@ -25,8 +26,8 @@ namespace temper {
 namespace {
 
 // Of a node with one data input (the first); the rest are indices or sizes. Resizing stays on floats.
-bool moves_elements(const Node& node) {
-  if (node.outputs.size() != 1) return false;
+bool moves_elements(const Node& node, const Quantization& q) {
+  if (node.outputs.size() != 1 || (q.is_float8() && node.op.is<ops::Pool>())) return false;
   if (node.op.is<ops::Pool>()) return flow_of(node.op, 0) == Flow::chosen;
   return flow_of(node.op, 0) == Flow::moved && flow_of(node.op, 1) != Flow::moved && !node.op.is<ops::Resize>();
 }
@@ -63,10 +64,9 @@ class Commuter {
   bool visit(NodeId id) {
     const Node& node = graph_.node(id);
     if (node.op.is<ops::Quantize>()) return shift_to_unsigned(id) || cancel(id) || hoist(id);
-    if (moves_elements(node)) return sink(id);
     if (node.op.is<ops::Pad>()) return sink_pad(id);
     if (node.op.is<ops::Concat>()) return sink_concat(id);
-    return false;
+    return sink(id);
   }
 
   ValueId dequantize(ValueId old_value, ValueId integers, const Quantization& q, int64_t axis,
@@ -112,7 +112,7 @@ class Commuter {
     const auto q = quantization_of(graph_, id);
     if (!q || !q->per_tensor() || !graph_.has_single_use(q->value)) return false;
     const Node* mover = graph_.producer(q->value);
-    if (!mover || !moves_elements(*mover) || mover->op.is<ops::Broadcast, ops::Gather>()) return false;
+    if (!mover || !moves_elements(*mover, *q) || mover->op.is<ops::Broadcast, ops::Gather>()) return false;
     const ValueId x = mover->inputs[0];
     const Node* maker = graph_.producer(x);
     if (!maker || !graph_.has_single_use(x) || !(maker->op.is<ops::Pointwise>() || epilogue_of(maker->op)))
@@ -128,9 +128,10 @@ class Commuter {
   }
 
   bool sink(NodeId id) {
+    if (graph_.node(id).inputs.empty() || !graph_.node(id).inputs[0].valid()) return false;
+    const auto q = dequantization_of(graph_, graph_.node(id).inputs[0]);
+    if (!q || !moves_elements(graph_.node(id), *q)) return false;
     const Node node = graph_.node(id);
-    const auto q = dequantization_of(graph_, node.inputs[0]);
-    if (!q) return false;
     int64_t axis = 0;
     if (!q->per_tensor()) {
       const auto moved = moved_axis(node, *q);
@@ -174,7 +175,7 @@ class Commuter {
   bool sink_pad(NodeId id) {
     const Node node = graph_.node(id);
     const auto q = dequantization_of(graph_, node.inputs[0]);
-    if (!q || !q->per_tensor() || node.inputs.size() > 2) return false;
+    if (!q || !q->per_tensor() || q->is_float8() || node.inputs.size() > 2) return false;
     std::vector<ValueId> inputs{q->value};
     if (node.op.get<ops::Pad>().kind == ops::PadKind::constant) {
       if (node.inputs.size() > 1 && node.inputs[1].valid()) {

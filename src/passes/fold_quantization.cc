@@ -52,7 +52,8 @@ class Lowering {
     const auto* op = node.op.get_if<ops::Dequantize>();
     if (!op || op->dtype != DType::f32) return false;
     const Tensor *x = graph_.constant(node.inputs[0]), *scale = graph_.constant(node.inputs[1]);
-    if (!x || !scale || x->rank() != 2 || x->count() == 0 || size_of(x->dtype()) != 1 || scale->dtype() != DType::f32)
+    if (!x || !scale || x->rank() != 2 || x->count() == 0 || size_of(x->dtype()) != 1 || !is_int(x->dtype()) ||
+        scale->dtype() != DType::f32)
       return false;
     const Value& made = graph_.value(node.outputs[0]);
     for (NodeId user : made.users)

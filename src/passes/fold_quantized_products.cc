@@ -11,6 +11,8 @@
 // which is what integer kernels do. The zero point is added to what is whole already, as quantize does: an odd one
 // would turn every tie the other way. Dividing by sy early needs an epilogue that scales with its argument (relu, clip,
 // sums); any other is computed as it stands and its result divided by sy.
+// A matrix product of f8e4m3fn and constant weights of it becomes sum x w in f32, times sx sw[c]; the rest stays as it
+// stands.
 #include <algorithm>
 #include <cmath>
 
@@ -93,6 +95,7 @@ class ProductFolder {
     int64_t rank = 0, axis = 0, channels = 0;  // of the output; channels 0: not known
     ValueId x, w;
     Affine affine;
+    bool float8 = false;  // sums are f32
   };
 
   bool visit(NodeId id) {
@@ -107,7 +110,7 @@ class ProductFolder {
     const DType x = graph_.type(p.node.inputs[0]).dtype;
     const Program& epilogue = *epilogue_of(p.node.op);
     if (x == DType::f32) {
-      if (!read_operands(p)) return false;
+      if (!read_float8(p) && !read_operands(p)) return false;
     } else if ((x == DType::i8 || x == DType::u8) && graph_.type(p.node.outputs[0]).dtype == DType::f32) {
       p.x = p.node.inputs[0], p.w = p.node.inputs[1];
       const bool integers = read_integer_prefix(p, epilogue);
@@ -118,7 +121,7 @@ class ProductFolder {
     }
     std::optional<Program> rest = rest_after(epilogue, p.affine.value);
     if (!rest) return false;
-    if (x == DType::f32 && !take_bias(p, *rest)) return false;
+    if (x == DType::f32 && !p.float8 && !take_bias(p, *rest)) return false;
     emit(p, *rest, sink);
     return true;
   }
@@ -147,6 +150,19 @@ class ProductFolder {
     if (!x->is_symmetric() && !take_off_zero_point(p, weights, channel_axis, *x)) return false;
     if (!p.w.valid()) p.w = graph_.add_constant(concat(p.node.name, "/weights"), std::move(weights));
     return true;
+  }
+
+  bool read_float8(Product& p) const {
+    const auto* product = p.op.get_if<ops::MatMul>();
+    const auto x = dequantization_of(graph_, p.node.inputs[0]), w = dequantization_of(graph_, p.node.inputs[1]);
+    if (!product || !x || !w || !x->is_float8() || !w->is_float8() || !x->per_tensor()) return false;
+    const int64_t rank_w = graph_.type(w->value).rank();
+    if (!graph_.constant(w->value) || rank_w != 2) return false;
+    if (!w->per_tensor() && w->axis != rank_w - (product->transpose_b ? 2 : 1)) return false;
+    p.x = x->value, p.w = w->value;
+    p.affine.scale = w->scales;
+    for (double& s : p.affine.scale) s *= x->scales[0];
+    return p.float8 = true;
   }
 
   // w less its zero points, where that fits into i8.
@@ -278,17 +294,17 @@ class ProductFolder {
     return graph_.add_constant(concat(p.node.name, what), std::move(tensor));
   }
 
-  // (cast(acc) + bias) * scale; inputs: acc, bias, scale.
+  // (cast(acc) + bias) * scale; inputs: acc, bias, scale. Without a cast and a bias of sums that are f32.
   BoundProgram affine_program(const Product& p, double divisor) {
     std::vector<double> scale = p.affine.scale;
     for (double& s : scale) s /= divisor;
-    BoundProgram bound{{}, {ValueId{}}, 1, DType::i32};
+    BoundProgram bound{{}, {ValueId{}}, 1, p.float8 ? DType::f32 : DType::i32};
     bound.program.inputs = 1;
     const bool biased = std::any_of(p.affine.bias.begin(), p.affine.bias.end(), [](double b) { return b != 0; });
     if (biased) bound.inputs.push_back(channel_constant(p, p.affine.bias, "/bias"));
     bound.inputs.push_back(channel_constant(p, scale, "/scale"));
     bound.program.inputs = int(bound.inputs.size());
-    int t = bound.program.push({Scalar::cast, DType::f32, {0, -1, -1}});
+    int t = p.float8 ? 0 : bound.program.push({Scalar::cast, DType::f32, {0, -1, -1}});
     if (biased) t = bound.program.push({Scalar::add, DType::f32, {t, 1, -1}});
     bound.program.push({Scalar::mul, DType::f32, {t, bound.program.inputs - 1, -1}});
     return bound;
@@ -317,7 +333,8 @@ class ProductFolder {
     if (sink) {
       const NodeId user = graph_.value(target).users[0];
       target = graph_.node(user).outputs[0];
-      if (auto scaled = divided(tail, sink->scales[0])) {
+      const bool integers = !p.float8 && !sink->is_float8();
+      if (auto scaled = integers ? divided(tail, sink->scales[0]) : std::nullopt) {
         finish(*scaled, *sink);
         epilogue = append(affine_program(p, sink->scales[0]), *scaled);
       } else {
@@ -381,7 +398,8 @@ class ProductFolder {
     for (int i = 1; i < from.inputs; ++i) {
       map[size_t(i)] = i;
       integers[size_t(i)] = dequantization_of(graph_, tail.inputs[size_t(i)]);
-      if (integers[size_t(i)] && !integers[size_t(i)]->per_tensor()) integers[size_t(i)].reset();
+      if (integers[size_t(i)] && (!integers[size_t(i)]->per_tensor() || integers[size_t(i)]->is_float8()))
+        integers[size_t(i)].reset();
       if (integers[size_t(i)]) result.inputs[size_t(i)] = integers[size_t(i)]->value;
     }
     for (size_t n = 0; n < from.steps.size(); ++n) {

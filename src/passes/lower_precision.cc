@@ -87,7 +87,9 @@ class Lowerer {
   };
   bool is_f32(ValueId id) const { return id.valid() && graph_.type(id).dtype == DType::f32; }
   bool is_byte(ValueId id) const {
-    return id.valid() && (graph_.type(id).dtype == DType::i8 || graph_.type(id).dtype == DType::u8);
+    if (!id.valid()) return false;
+    const DType dtype = graph_.type(id).dtype;
+    return dtype == DType::i8 || dtype == DType::u8 || dtype == DType::f8e4m3fn;
   }
   bool flows(ValueId id) const { return is_f32(id) && !graph_.constant(id); }
 
@@ -282,7 +284,10 @@ class Lowerer {
         std::vector<DType> before, now;
         const bool accumulates = role == Role::product || role == Role::integer_product;
         const size_t own = node.inputs.size() - size_t(program->inputs - accumulates);
-        if (accumulates) before = now = {role == Role::product ? DType::f32 : DType::i32};
+        if (accumulates)
+          before = now = {role == Role::product ? DType::f32
+                                                : ops::accumulator_of(graph_.type(node.inputs[0]).dtype,
+                                                                      graph_.type(node.inputs[1]).dtype)};
         for (size_t i = own; i < inputs.size(); ++i) {
           before.push_back(graph_.type(node.inputs[i]).dtype);
           now.push_back(out().type(inputs[i]).dtype);

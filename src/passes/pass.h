@@ -82,5 +82,6 @@ bool scale_bytes(Graph& graph, const PassOptions& options);
 bool sink_rows(Graph& graph, const PassOptions& options);
 bool turn_products(Graph& graph, const PassOptions& options);
 bool unflatten_products(Graph& graph, const PassOptions& options);
+bool widen_float8(Graph& graph, const PassOptions& options);
 
 }  // namespace temper

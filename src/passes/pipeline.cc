@@ -99,6 +99,15 @@ Pipeline quantize_pipeline(PassFunction smooth, PassFunction place, std::set<std
   return pipeline;
 }
 
+Pipeline float8_pipeline() {
+  return {1,
+          "float8",
+          {{"widen_float8", widen_float8},
+           // Operands that were rounded to f8e4m3fn are so in the program that computed them.
+           {"fuse_pointwise", fuse_pointwise, "widen_float8"},
+           {"fuse_epilogues", fuse_epilogues, "widen_float8"}}};
+}
+
 Pipeline precision_pipeline(PrecisionTarget target, LoweringReport* report) {
   PassFunction allow = [tf32 = target.tf32, report](Graph& graph, const PassOptions& options) {
     return tf32 && take(allow_tf32(graph, options.time), graph, report);
@@ -229,8 +238,8 @@ Pipeline shapes_pipeline(FusionTaken taken, std::function<bool(const std::string
 std::vector<std::string_view> pass_names() {
   std::vector<std::string_view> names;
   for (const Pipeline& pipeline :
-       {portable_pipeline(), quantize_pipeline({}, {}, {}), precision_pipeline({}, nullptr), device_pipeline({}),
-        blocks_pipeline({}), rows_pipeline({}), shapes_pipeline({}, {}, nullptr)})
+       {portable_pipeline(), float8_pipeline(), quantize_pipeline({}, {}, {}), precision_pipeline({}, nullptr),
+        device_pipeline({}), blocks_pipeline({}), rows_pipeline({}), shapes_pipeline({}, {}, nullptr)})
     for (const Pass& pass : pipeline.passes)
       if (std::ranges::find(names, pass.name) == names.end()) names.push_back(pass.name);
   return names;

@@ -22,6 +22,9 @@ namespace temper {
 // `smooth` does the same of the inputs of products before (passes/smooth_channels.h).
 Pipeline quantize_pipeline(PassFunction smooth, PassFunction place, std::set<std::string> bf16);
 
+// For devices without products of f8e4m3fn: those that a model has are of f32.
+Pipeline float8_pipeline();
+
 // An optimised f32 graph to `dtype` (bf16, f16), or to products in TF32.
 struct PrecisionTarget {
   std::optional<DType> dtype;

@@ -28,6 +28,7 @@ inline Tolerance tolerance_of(DType dtype) {
     case DType::f64: return {1e-12, 1e-12};
     case DType::f16: return {2e-3, 1e-3};
     case DType::bf16: return {1.6e-2, 4e-3};
+    case DType::f8e4m3fn: return {0.13, 0x1p-9};  // one code
     default: return {5e-6, 5e-6};
   }
 }

@@ -10,6 +10,8 @@
 #include <filesystem>
 
 #include "base/file.h"
+#include "graph/ops/dequantize.h"
+#include "graph/ops/quantize.h"
 #include "onnx/import.h"
 #include "passes/pass.h"
 #include "zoo/zoo.h"
@@ -137,6 +139,24 @@ TEST(OnnxWrite, QuantizationKeepsTheBitsOfItsScalesAndNamesAZeroPoint) {
   ASSERT_EQ(model.graph().initializer(0).raw_data().size(), sizeof scale);
   memcpy(&scale, model.graph().initializer(0).raw_data().data(), sizeof scale);
   EXPECT_EQ(scale, 0.0078740157f);
+}
+
+TEST(OnnxWrite, QuantizationToFloat8IsReadBackAsItWas) {
+  const std::string text =
+      "graph \"g\"\ninput %x: f32[2,3]\nconst %s: f32[] = [0.01]\nconst %w: f8e4m3fn[3,2] = [56,64,184,0,1,130]\n"
+      "const %t: f32[2] = [0.5,0.25]\n%q: f8e4m3fn[2,3] = quantize(%x, %s) dtype=f8e4m3fn @\"q\"\n"
+      "%d: f32[2,3] = dequantize(%q, %s) @\"d\"\n%v: f32[3,2] = dequantize(%w, %t) axis=1 @\"v\"\n"
+      "%y: f32[2,2] = matmul(%d, %v) @\"y\"\noutput \"y\" = %y\n";
+  const Graph graph = parse_graph(text), again = import_onnx_bytes(onnx_bytes(graph), "").graph;
+  int quantized = 0, dequantized = 0;
+  for (int32_t n = 0; n < again.node_count(); ++n) {
+    quantized += again.node({n}).op.is<ops::Quantize>();
+    dequantized += again.node({n}).op.is<ops::Dequantize>();
+  }
+  EXPECT_EQ(quantized, 1);
+  EXPECT_EQ(dequantized, 1);  // that of constants is folded
+  const Tensor x = Tensor::of<float>({2, 3}, {1, -0.3f, 0.017f, 100, -0.001f, 2.5f});
+  EXPECT_TRUE(run_reference(again, {x})[0].same_bits(run_reference(graph, {x})[0]));
 }
 
 TEST(OnnxWrite, GroupsOfChannelsAreAGroupNormalization) {

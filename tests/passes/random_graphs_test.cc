@@ -6,6 +6,7 @@
 #include <map>
 #include <random>
 
+#include "base/small_types.h"
 #include "graph/ops/attention.h"
 #include "graph/ops/broadcast.h"
 #include "graph/ops/concat.h"
@@ -94,7 +95,7 @@ class RandomGraph {
   }
 
   void add_node() {
-    switch (below(19)) {
+    switch (below(20)) {
       case 0:
       case 1: conv(); break;
       case 2: matmul(); break;
@@ -113,6 +114,7 @@ class RandomGraph {
       case 15: quantized(); break;
       case 16: attention(); break;
       case 17: between_transposes(); break;
+      case 18: float8(); break;
       default: broadcast_or_concat(); break;
     }
   }
@@ -376,6 +378,28 @@ class RandomGraph {
     push(op, {values_.back(), weights});
   }
 
+  // Of a graph input alone, too.
+  void float8() {
+    const ValueId x = graph_.inputs()[below(inputs_.size())];
+    const ValueId scale = graph_.add_constant(name(), Tensor::of<float>({}, {0.003f * float(1 + below(4))}));
+    ops::Quantize quantize;
+    quantize.dtype = DType::f8e4m3fn;
+    const ValueId q = graph_.add_single(quantize, {x, scale}, name());
+    push(ops::Dequantize{}, {q, scale});
+    const Shape& whole = shape(x);
+    if (whole.size() < 2 || !whole.back().is_constant() || chance(0.3)) return;
+    constexpr int64_t kColumns = 5;
+    Tensor w(DType::f8e4m3fn, {whole.back().value(), kColumns});
+    for (int64_t i = 0; i < w.count(); ++i)
+      w.raw_mutable()[i] = std::byte(float_to_e4m3((float(below(256)) - 128) / 16));
+    const ValueId scales =
+        graph_.add_constant(name(), Tensor::of<float>({kColumns}, {0.04f, 0.02f, 0.03f, 0.01f, 0.05f}));
+    ops::Dequantize dequantize;
+    dequantize.axis = 1;
+    const ValueId weights = graph_.add_single(dequantize, {graph_.add_constant(name(), w), scales}, name());
+    push(ops::MatMul{}, {values_.back(), weights});
+  }
+
   // The bytes read by another scale, times a number for all or for each of the last axis, and quantized again.
   void bytes_of_bytes(ValueId q, ValueId point) {
     const ValueId scale = graph_.add_constant(name(), Tensor::of<float>({}, {0.05f}));
@@ -465,7 +489,7 @@ void expect_alike(const Graph& before, const Graph& after, const std::vector<Ten
 TEST(RandomGraphs, GiveTheSameOutputsOptimisedAndNot) {
   std::map<std::string, int> changed;  // graphs, by pass
   for (const Pass& pass : portable_pipeline().passes) changed[std::string(pass.name)] = 0;
-  for (uint32_t seed = 0; seed < 600; ++seed) {
+  for (uint32_t seed = 0; seed < 900; ++seed) {
     SCOPED_TRACE(concat("seed ", seed));
     RandomGraph random(seed);
     const Graph before = random.make();
@@ -484,7 +508,8 @@ TEST(RandomGraphs, GiveTheSameOutputsOptimisedAndNot) {
                            {"sink_rows", sink_rows},
                            {"turn_products", turn_products},
                            {"fuse_sums", fuse_sums},
-                           {"merge_products", merge_products}}};
+                           {"merge_products", merge_products},
+                           {"widen_float8", widen_float8}}};
     const auto more = run_passes(after, {}, device);
     timings.insert(timings.end(), more.begin(), more.end());
     for (const PassTiming& timing : timings) changed[timing.name] += timing.changed;

@@ -69,8 +69,12 @@ std::vector<Pipeline> bound_pipelines(bool by_rows) {
   const FusionTaken few_rows = [](const Graph& g, const Op&, const std::vector<ValueId>& inputs) {
     return g.type(inputs[0]).shape[0].value() <= 8;
   };
-  return {precision_pipeline({.dtype = DType::bf16}, nullptr), device_pipeline(few, by_rows), blocks_pipeline(few),
-          rows_pipeline(few_rows), shapes_pipeline(narrow, wanted, nullptr)};
+  return {float8_pipeline(),
+          precision_pipeline({.dtype = DType::bf16}, nullptr),
+          device_pipeline(few, by_rows),
+          blocks_pipeline(few),
+          rows_pipeline(few_rows),
+          shapes_pipeline(narrow, wanted, nullptr)};
 }
 
 // The passes that a file is about. Those of quantization were written for all of them together.

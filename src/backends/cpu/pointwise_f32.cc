@@ -5,6 +5,7 @@
 #include "backends/cpu/half.h"
 #include "backends/cpu/pointwise_loops.h"
 #include "backends/cpu/vmath.h"
+#include "base/small_types.h"
 
 namespace temper {
 
@@ -104,14 +105,17 @@ inline uint16_t float_to_bfloat(float value) {
 }  // namespace
 
 StepFn find_load(DType dtype) {
+  if (dtype == DType::f8e4m3fn) return TEMPER_UNARY(uint8_t, float, e4m3_to_float(x));
   return dtype == DType::f16 ? TEMPER_UNARY(uint16_t, float, half_to_float(std::bit_cast<Half>(x)))
                              : TEMPER_UNARY(uint16_t, float, bfloat_to_float(x));
 }
 StepFn find_store(DType dtype) {
+  if (dtype == DType::f8e4m3fn) return TEMPER_UNARY(float, uint8_t, float_to_e4m3(x));
   return dtype == DType::f16 ? TEMPER_UNARY(float, uint16_t, float_to_half(x).bits)
                              : TEMPER_UNARY(float, uint16_t, float_to_bfloat(x));
 }
 StepFn find_rounding(DType dtype) {
+  if (dtype == DType::f8e4m3fn) return TEMPER_UNARY(float, float, e4m3_to_float(float_to_e4m3(x)));
   return dtype == DType::f16 ? TEMPER_UNARY(float, float, half_to_float(float_to_half(x)))
                              : TEMPER_UNARY(float, float, bfloat_to_float(float_to_bfloat(x)));
 }

@@ -13,8 +13,10 @@ struct StepArgs {
 };
 using StepFn = void (*)(const StepArgs&);
 
-// In tiles f16 and bf16 are held as f32, everything else as itself.
-constexpr DType held_as(DType dtype) { return dtype == DType::f16 || dtype == DType::bf16 ? DType::f32 : dtype; }
+// In tiles f16, bf16 and f8e4m3fn are held as f32, everything else as itself.
+constexpr DType held_as(DType dtype) {
+  return dtype == DType::f16 || dtype == DType::bf16 || dtype == DType::f8e4m3fn ? DType::f32 : dtype;
+}
 
 // `from`: dtype of the first argument (of the second for where); both dtypes as held. Null: there is no such step.
 // Casts between equal dtypes copy.
@@ -23,7 +25,7 @@ StepFn find_step_f32(Scalar op);  // f32 -> f32
 StepFn find_cast(DType from, DType to);
 StepFn find_pow(DType dtype, double exponent);  // with a constant exponent; null: use the general step
 
-// f16 and bf16 in memory to and from f32 in tiles; rounding in place.
+// f16, bf16 and f8e4m3fn in memory to and from f32 in tiles; rounding in place.
 StepFn find_load(DType dtype);
 StepFn find_store(DType dtype);
 StepFn find_rounding(DType dtype);

@@ -21,6 +21,7 @@ std::vector<TensorType> Conv::infer(const InferContext& context) const {
   context.expect_rank(0, 3, 5);
   context.expect_rank(1, context.type(0).rank(), context.type(0).rank());
   const TensorType &x = context.type(0), &w = context.type(1);
+  if (is_stored_only(x.dtype)) fail(ErrorKind::unsupported, "a convolution of ", x.dtype);
   if (!w.is_concrete()) fail(ErrorKind::unsupported, "a convolution whose weights have the symbolic shape ", w);
   const Dims wd = w.dims();
   const Window win = window(wd);

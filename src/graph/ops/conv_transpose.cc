@@ -34,6 +34,7 @@ std::vector<TensorType> ConvTranspose::infer(const InferContext& context) const 
       fail(ErrorKind::bad_file, "the output would have ", out, " elements along axis ", i + 2);
     shape.push_back(out);
   }
+  if (is_stored_only(x.dtype)) fail(ErrorKind::unsupported, "a transposed convolution of ", x.dtype);
   return {{infer_epilogue(epilogue, x.dtype, shape, context, 2), shape}};
 }
 

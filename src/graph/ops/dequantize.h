@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // dequantize(x, scale, zero_point?) -> dtype: (x - zero_point) * scale. Scale and zero point are scalars, or vectors
-// along `axis`; the zero point has the dtype of x.
+// along `axis`; the zero point has the dtype of x. From f8e4m3fn: its number times the scale, without a zero point.
 #pragma once
 #include "graph/fields.h"
 #include "graph/infer.h"

@@ -2,7 +2,7 @@
 // matmul(a [...,M,K], b [...,K,N], epilogue inputs...) -> [...,M,N]: batch axes broadcast as in numpy; a or b may be
 // stored transposed in their last two axes. Both have rank >= 2: import lowers vectors by reshape.
 // a and b have one dtype, or a is i8 or u8 and b is i8: then the accumulator is i32 and the epilogue starts there.
-// That of bf16 and f16 is f32.
+// That of bf16, f16 and f8e4m3fn is f32.
 #pragma once
 #include "graph/batched_node.h"
 #include "graph/fields.h"

@@ -21,7 +21,7 @@ DType accumulator_of(DType x, DType w) {
   if ((x == DType::i8 || x == DType::u8) && w == DType::i8) return DType::i32;
   if (x != w) fail(ErrorKind::bad_file, "inputs 0 and 1 differ in dtype: ", x, " and ", w);
   if (x == DType::u8) fail(ErrorKind::bad_file, "a product of u8 and u8; the second operand of 8-bit products is i8");
-  return x == DType::bf16 || x == DType::f16 ? DType::f32 : x;
+  return x == DType::bf16 || x == DType::f16 || x == DType::f8e4m3fn ? DType::f32 : x;
 }
 
 DType infer_epilogue(const Program& epilogue, DType accumulator, const Shape& shape, const InferContext& context,

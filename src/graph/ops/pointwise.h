@@ -26,8 +26,8 @@ struct Pointwise {
   bool is_no_op(const TensorType&, size_t inputs) const { return inputs == 1 && program.is_identity(); }
 };
 
-// The dtype that a product of x and w is summed in: i32 for 8-bit integers (x i8 or u8, w i8), f32 for bf16, the one
-// dtype of both otherwise. Throws Error{bad_file} for other pairs.
+// The dtype that a product of x and w is summed in: i32 for 8-bit integers (x i8 or u8, w i8), f32 for bf16,
+// f16 and f8e4m3fn, the one dtype of both otherwise. Throws Error{bad_file} for other pairs.
 DType accumulator_of(DType x, DType w);
 
 // The dtype of an epilogue's result and a check that its extra inputs broadcast to `shape`. `accumulator` is the dtype

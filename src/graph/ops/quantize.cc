@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/small_types.h"
 #include "graph/untranspose.h"
 
 namespace temper::ops {
@@ -28,7 +29,11 @@ std::vector<TensorType> Quantize::infer(const InferContext& context) const {
   check_quantization(context, axis, dtype);
   if (!is_float(context.type(0).dtype) && context.type(0).dtype != DType::i32)
     fail(ErrorKind::bad_file, "quantization of ", context.type(0));
-  if (!is_int(dtype) || size_of(dtype) > 2) fail(ErrorKind::bad_file, "quantization to ", dtype);
+  const bool float8 = dtype == DType::f8e4m3fn;
+  if (!float8 && (!is_int(dtype) || size_of(dtype) > 2)) fail(ErrorKind::bad_file, "quantization to ", dtype);
+  if (float8 && (context.has(2) || context.type(0).dtype == DType::i32 || context.type(1).dtype == DType::f64))
+    fail(ErrorKind::bad_file, "quantization of ", context.type(0), " to ", dtype, " by ", context.type(1),
+         context.has(2) ? " with a zero point" : "");
   return {{dtype, context.type(0).shape}};
 }
 
@@ -36,22 +41,31 @@ std::vector<Tensor> Quantize::reference(std::span<const Tensor> inputs, std::spa
   const Tensor &x = inputs[0], &scale = inputs[1];
   const bool shifted = inputs.size() > 2 && inputs[2].defined();
   Tensor out(dtype, outputs[0].dims());
-  visit_dtype(dtype, [&]<class Q>() {
+  const auto each_quotient = [&](auto&& f) {
     visit_dtype(x.dtype(), [&]<class X>() {
       visit_dtype(scale.dtype(), [&]<class S>() {
-        if constexpr (std::is_integral_v<Q> && sizeof(Q) <= 2 && std::is_same_v<Wide<S>, double>) {
+        if constexpr (std::is_same_v<Wide<S>, double>)
           for_each_quantized(x, scale, axis, [&](int64_t i, int64_t k) {
             const S dividend = static_cast<S>(static_cast<double>(x.data<X>()[i]));
-            const S quotient = static_cast<S>(double(dividend) / double(scale.data<S>()[k]));
-            double whole = std::nearbyint(double(quotient));
-            if (shifted) whole += double(inputs[2].data<Q>()[k]);
-            if (std::isnan(whole)) whole = 0;
-            out.data<Q>()[i] =
-                static_cast<Q>(std::clamp<double>(whole, std::numeric_limits<Q>::min(), std::numeric_limits<Q>::max()));
+            f(i, k, double(static_cast<S>(double(dividend) / double(scale.data<S>()[k]))));
           });
-        }
       });
     });
+  };
+  if (dtype == DType::f8e4m3fn) {
+    each_quotient(
+        [&](int64_t i, int64_t, double quotient) { out.raw_mutable()[i] = std::byte(float_to_e4m3(float(quotient))); });
+    return {out};
+  }
+  visit_dtype(dtype, [&]<class Q>() {
+    if constexpr (std::is_integral_v<Q> && sizeof(Q) <= 2)
+      each_quotient([&](int64_t i, int64_t k, double quotient) {
+        double whole = std::nearbyint(quotient);
+        if (shifted) whole += double(inputs[2].data<Q>()[k]);
+        if (std::isnan(whole)) whole = 0;
+        out.data<Q>()[i] =
+            static_cast<Q>(std::clamp<double>(whole, std::numeric_limits<Q>::min(), std::numeric_limits<Q>::max()));
+      });
   });
   return {out};
 }

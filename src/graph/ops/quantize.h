@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // quantize(x, scale, zero_point?) -> dtype: saturate(round(x / scale) + zero_point), round half to even. Scale and zero
 // point are scalars, or vectors along `axis`. The quotient is rounded to the dtype of the scale before it is made
-// whole; that decides ties. NaN gives the integer 0.
+// whole; that decides ties. NaN gives the integer 0. To f8e4m3fn: x / scale as the nearest number of that type, at most
+// 448 either way, without a zero point; NaN stays NaN.
 #pragma once
 #include "graph/fields.h"
 #include "graph/infer.h"
@@ -12,7 +13,7 @@ namespace temper::ops {
 struct Quantize {
   static constexpr std::string_view name = "quantize";
   static constexpr OpKind op_kind = OpKind::quantize;
-  DType dtype = DType::i8;  // i8, u8, i16, u16
+  DType dtype = DType::i8;  // i8, u8, i16, u16, f8e4m3fn
   int64_t axis = 0;         // 0 <= axis < rank; without meaning for scalars
 
   template <class Self, class F>

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Imports QuantizeLinear and DequantizeLinear. One scale, or one along an axis, of integers is an op of its own, and so
-// are weights in blocks; other blocks and small floats are programs.
+// Imports QuantizeLinear and DequantizeLinear. One scale, or one along an axis, of integers and of FLOAT8E4M3FN is an
+// op of its own, and so are weights in blocks; other blocks and small floats are programs.
 #include "graph/ops/quantize.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "base/small_types.h"
@@ -110,6 +111,18 @@ ValueId scaled(OnnxNode& node, const std::vector<ValueId>& inputs) {
   return node.program(b.result(quotient), inputs);
 }
 
+// FLOAT8E4M3FN that saturates, with scales of few digits or f32 and no zero point but 0: what products read as it is.
+bool is_float8_op(const OnnxNode& node, const Granularity& g, DType small, DType wide) {
+  const DType scale = node.type(1).dtype;
+  const auto computes = [](DType dtype) { return is_float(dtype) && dtype != DType::f64; };
+  if (small != DType::f8e4m3fn || g.block != 0 || !computes(scale) || !computes(wide)) return false;
+  if (!node.has(2)) return true;
+  const Tensor* zero = node.constant(2);
+  if (!zero) return false;
+  const std::vector<double> zeros = zero->to_doubles();
+  return std::all_of(zeros.begin(), zeros.end(), [](double z) { return z == 0; });
+}
+
 // Constant matrices of f32 that are quantized in blocks are weights, whose integers kernels may read.
 bool is_blocked_weights(const OnnxNode& node, const Granularity& g, DType to) {
   const Tensor *x = node.constant(0), *scale = node.constant(1);
@@ -138,6 +151,12 @@ void import_QuantizeLinear(OnnxNode& node) {
   const bool to_int = is_small_int(to) || (is_int(to) && size_of(to) <= 2);
   if (!to_int && !small_float_of(to)) node.unsupported("quantization to ", to);
   if (!is_float(node.graph().type(inputs[1]).dtype)) node.bad("the scale has type ", node.type(1));
+  if (options.saturate && !node.int_attribute("precision", 0) && is_float8_op(node, g, to, node.type(0).dtype)) {
+    ops::Quantize op;
+    op.axis = g.axis;
+    op.dtype = to;
+    return node.set_output(0, node.add(op, {inputs[0], scalar_or_vector(node, inputs[1])}));
+  }
   if (to_int && g.block == 0) {
     for (size_t i = 1; i < inputs.size(); ++i) inputs[i] = scalar_or_vector(node, inputs[i]);
     ops::Quantize op;
@@ -168,6 +187,13 @@ void import_DequantizeLinear(OnnxNode& node) {
     node.bad("the zero point has type ", node.type(2), " beside ", node.type(0));
   std::vector<ValueId> inputs{computable(node, node.input(0)), computable(node, node.input(1))};
   if (node.has(2)) inputs.push_back(computable(node, node.input(2)));
+  // Rounded once: the product of an f32 scale is the result, that of others is exact as f32.
+  if ((to == DType::f32 || scale != DType::f32) && is_float8_op(node, g, from, to)) {
+    ops::Dequantize op;
+    op.axis = g.axis;
+    op.dtype = to;
+    return node.set_output(0, node.add(op, {node.input(0), scalar_or_vector(node, inputs[1])}));
+  }
   const bool ints = is_small_int(from) || is_int(from);
   if (ints && g.block == 0) {
     for (size_t i = 1; i < inputs.size(); ++i) inputs[i] = scalar_or_vector(node, inputs[i]);

@@ -57,7 +57,8 @@ std::optional<Quantization> quantization_of(const Graph& graph, NodeId id) {
 std::optional<Quantization> only_quantized(const Graph& graph, ValueId value) {
   if (!graph.has_single_use(value)) return std::nullopt;
   auto result = quantization_of(graph, graph.value(value).users[0]);
-  if (!result || result->value != value || !result->per_tensor() || !result->is_narrow()) return std::nullopt;
+  if (!result || result->value != value || !result->per_tensor()) return std::nullopt;
+  if (!result->is_narrow() && !result->is_float8()) return std::nullopt;
   return result;
 }
 
@@ -90,7 +91,9 @@ BoundProgram program_of_quantization(Graph& graph, NodeId id) {
   const DType x = graph.type(node.inputs[0]).dtype, scale = graph.type(node.inputs[1]).dtype;
   // Wide enough to be exact up to the last rounding.
   const DType wide = scale == DType::f64 || size_of(x) > 4 || (dequantize && size_of(x) == 4) ? DType::f64 : DType::f32;
-  if (quantize) {
+  if (quantize && quantize->dtype == DType::f8e4m3fn) {
+    cast(p.push({Scalar::div, scale, {cast(0, x, scale), 1, -1}}), scale, quantize->dtype);
+  } else if (quantize) {
     // The quotient is rounded to the scale's dtype.
     const int quotient = p.push({Scalar::div, scale, {cast(0, x, scale), 1, -1}});
     int value = p.push({Scalar::round, wide, {cast(quotient, scale, wide), -1, -1}});

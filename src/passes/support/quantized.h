@@ -11,13 +11,14 @@ namespace temper {
 struct Quantization {
   ValueId value;               // what the node reads: the integers of a dequantize, the floats of a quantize
   ValueId scale, zero;         // its other inputs; zero may be absent
-  DType dtype = DType::i8;     // of the integers
+  DType dtype = DType::i8;     // of the integers, or f8e4m3fn
   std::vector<double> scales;  // one, or one for each element of `axis`
   std::vector<int64_t> zeros;  // as many
   int64_t axis = 0;
 
   bool per_tensor() const { return scales.size() == 1; }
   bool is_narrow() const { return dtype == DType::i8 || dtype == DType::u8; }
+  bool is_float8() const { return dtype == DType::f8e4m3fn; }
   bool is_symmetric() const {
     for (int64_t z : zeros)
       if (z != 0) return false;

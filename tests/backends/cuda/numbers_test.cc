@@ -60,6 +60,8 @@ TEST(CudaNumbers, LayersThatDifferInScalesAloneHaveOneText) {
       "9=add.f32(7,8) 10=cast.i8(9)\"",
       "fused_normalize(f16[8,64], f32[64]*) axes=[1] epsilon=1e-5 epilogue=\"(2) 2=mul.f32(0,1) 3=constant.f32[#] "
       "4=div.f32(2,3) 5=round.f32(4) 6=cast.i8(5)\"",
+      "matmul(f8e4m3fn[64,128], f8e4m3fn[128,64]*, f32[64]*) epilogue=\"(2) 2=mul.f32(0,1) 3=relu.f32(2) "
+      "4=constant.f32[#] 5=div.f32(3,4) 6=cast.f8e4m3fn(5)\"",
   };
   for (const char* line : lines)
     EXPECT_TRUE(share_texts(problem_of(line, "0.0125"), problem_of(line, "0.037"))) << line;

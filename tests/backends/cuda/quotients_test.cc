@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quotients by a constant that are rounded to 8 bits, which kernels make without a division (op::quotient_for_bytes),
-// against true quotients: beside every half, and where numbers end; with a zero point behind, too.
+// Quotients by a constant that are rounded to 8 bits, or to f8e4m3fn, which kernels make without a division
+// (op::quotient_for_bytes), against true quotients: beside every half and every tie of f8e4m3fn, and where numbers end;
+// with a zero point behind, too.
 #include <cmath>
 #include <limits>
 
 #include "all_configs.h"
+#include "base/small_types.h"
 #include "emulated_gpu.h"
 #include "graph/ops/pointwise.h"
 #include "run_recipe.h"
@@ -17,10 +19,16 @@ Tensor dividends(float divisor) {
                   most = std::numeric_limits<float>::max();
   std::vector<float> values{0,      -0.0f,     inf,  -inf,  std::nanf(""), least,
                             -least, 0x1p-126f, most, -most, 0x1p100f,      -0x1p-100f};
-  for (int half = -600; half <= 600; ++half) {
-    float x = float(half * 0.5 * double(divisor));
+  const auto beside = [&](double quotient) {
+    float x = float(quotient * double(divisor));
     for (int i = 0; i < 4; ++i) x = std::nextafter(x, -inf);
     for (int i = 0; i < 9; ++i) values.push_back(x), x = std::nextafter(x, inf);
+  };
+  for (int half = -600; half <= 600; ++half) beside(half * 0.5);
+  for (int code = 0; code < 127; ++code) {
+    const double low = e4m3_to_float(uint8_t(code)), high = code < 126 ? e4m3_to_float(uint8_t(code + 1)) : 480;
+    beside((low + high) / 2);
+    beside(-(low + high) / 2);
   }
   Tensor out(DType::f32, {int64_t(values.size())});
   std::copy(values.begin(), values.end(), out.data<float>());
@@ -36,13 +44,15 @@ void check_quotients(const cuda::Compiler& compiler, const cuda::GpuRef& gpu) {
   };
   for (const auto& [divisor, zero] : {By{0.007874004542827606}, By{0.25, 3}, By{1 / 3.0}, By{-0.02},
                                       By{1.9999998807907104}, By{3e-18}, By{1e18}, By{1e-30}})
-    for (const DType to : {DType::i8, DType::u8}) {
+    for (const DType to : {DType::i8, DType::u8, DType::f8e4m3fn}) {
+      const bool float8 = to == DType::f8e4m3fn;
+      if (float8 && zero != 0) continue;
       const Tensor x = dividends(float(divisor));
       Program program;
       const int by = program.push({Scalar::constant, DType::f32, {-1, -1, -1}, divisor});
       int value = program.push({Scalar::div, DType::f32, {0, by, -1}});
       if (to == DType::u8) value = program.push({Scalar::relu, DType::f32, {value, -1, -1}});
-      value = program.push({Scalar::round, DType::f32, {value, -1, -1}});
+      if (!float8) value = program.push({Scalar::round, DType::f32, {value, -1, -1}});
       if (zero != 0)
         value = program.push({Scalar::add, DType::f32, {value, program.push(constant_step(DType::f32, zero)), -1}});
       program.push({Scalar::cast, to, {value, -1, -1}});
@@ -50,7 +60,7 @@ void check_quotients(const cuda::Compiler& compiler, const cuda::GpuRef& gpu) {
       const Config config = pointwise->configs(problem, {}).at(0);
       const cuda::Recipe::Work work = pointwise->work(problem, config, {});
       // All but the last, which is so small that a step could give a denormal.
-      EXPECT_EQ(work.jobs.at(0).source.text.find("quotient_for_bytes") != std::string::npos, divisor != 1e-30);
+      EXPECT_EQ(work.jobs.at(0).source.text.find("op::quotient_for_") != std::string::npos, divisor != 1e-30);
       EXPECT_EQ(work.jobs.at(0).source.text.find("rounded_plus") != std::string::npos, zero != 0);
       cubins.prepare({work.jobs[0].source});
       SCOPED_TRACE(program.text());

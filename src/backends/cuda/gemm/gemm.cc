@@ -24,8 +24,8 @@ bool multiples_of(const GemmOperand& operand, int64_t of) {
   return multiples_of(operand.row_strides, of) && multiples_of(operand.batch_strides, of);
 }
 
-std::string_view sum_type(bool matrix, DType a, DType accumulator) {
-  if (matrix) return size_of(a) == 1 ? "i32" : "float";
+std::string_view sum_type(bool matrix, DType accumulator) {
+  if (matrix) return accumulator == DType::i32 ? "i32" : "float";
   if (accumulator == DType::f16 || accumulator == DType::f32) return "float";
   if (accumulator == DType::f64) return "double";
   return size_of(accumulator) == 8 ? "u64" : "u32";
@@ -91,6 +91,7 @@ bool allows_tf32(const Problem& problem) {
 
 bool on_matrix_units(DType a, DType b, bool tf32, int capability) {
   if (capability < 80 && (a == DType::f32 || a == DType::bf16)) return false;
+  if (a == DType::f8e4m3fn && b == a) return capability >= 89;
   return (tf32 && a == DType::f32 && b == DType::f32) || (a == b && (a == DType::f16 || a == DType::bf16)) ||
          ((a == DType::i8 || a == DType::u8) && b == DType::i8);
 }
@@ -102,6 +103,7 @@ int matrix_units(DType a) {
     case DType::i8: return 3;
     case DType::u8: return 4;
     case DType::f32: return 5;
+    case DType::f8e4m3fn: return 6;
     default: return 0;
   }
 }
@@ -179,7 +181,7 @@ Job gemm_job(const Gemm& gemm, const std::string& text, const GpuProperties& gpu
   const int units = matrix ? matrix_units(gemm.a) : 0;
   // wgmma would read operands that nothing has rounded.
   const bool groups = tile.groups && gemm.a != DType::f32;
-  const std::string_view sum = sum_type(matrix, gemm.a, gemm.accumulator);
+  const std::string_view sum = sum_type(matrix, gemm.accumulator);
   // Not with products in flight: ptxas then takes the conversions for reads of unfinished sums, and lets none overlap.
   const bool half_sums = matrix && gemm.accumulator == DType::f16 && splits == 1 && tile.in_flight == 0;
   int64_t taps = 1;

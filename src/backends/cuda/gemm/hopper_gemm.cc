@@ -727,7 +727,7 @@ Recipe::Work hopper_gemm_work(const Problem& problem, const Config& config, cons
   job.slots.insert(job.slots.end(), epilogue.slots.begin(), epilogue.slots.end());
   job.slots.push_back({Slot::Kind::output, 0, 0});
   HopperGemmConstants constants{
-      .sum = size_of(s.a) == 1 ? "i32" : "float",
+      .sum = accumulator == DType::i32 ? "i32" : "float",
       .matrix = matrix_units(s.a),
       .v = last.v(),
       .warpgroup_m = tile.rows,

@@ -113,6 +113,7 @@ std::vector<DType> wanted_digits(const Program& program, std::span<const DType> 
       if (program.dtype_of_value(int(from), inputs) != DType::f32) continue;
       DType wants = DType::f32;
       if (step.op == Scalar::cast && is_half(step.dtype)) wants = step.dtype;
+      else if (step.op == Scalar::cast && step.dtype == DType::f8e4m3fn) wants = DType::f16;
       else if (step.op == Scalar::cast && (step.dtype == DType::i8 || step.dtype == DType::u8) &&
                (step_of(program, int(from), Scalar::round) || step_of(program, int(from), Scalar::add)))
         wants = DType::i8;

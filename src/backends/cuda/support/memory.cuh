@@ -37,7 +37,7 @@ DEVICE void store_vector(T* to, const Vec<T, V>& x) {
 // them apart once more.
 template <class T, int V>
 DEVICE void store_results(T* to, const Finished<T> (&x)[V]) {
-  constexpr bool BYTES = !is_same<Finished<T>, Held<T>>;
+  constexpr bool BYTES = !is_same<Finished<T>, Held<T>>, FLOAT8 = is_same<T, f8e4m3fn>;
   if constexpr (BYTES && V % 4 == 0) {
     Vec<u32, V / 4> words;
 #pragma unroll
@@ -45,6 +45,14 @@ DEVICE void store_results(T* to, const Finished<T> (&x)[V]) {
       words.at[i / 4] = is_signed<T> ? saturated_i8x4(x[i], x[i + 1], x[i + 2], x[i + 3])
                                      : saturated_u8x4(x[i], x[i + 1], x[i + 2], x[i + 3]);
     store_vector(reinterpret_cast<u32*>(to), words);
+  } else if constexpr (FLOAT8 && V % 4 == 0) {
+    Vec<u32, V / 4> words;
+#pragma unroll
+    for (int i = 0; i < V; i += 4)
+      words.at[i / 4] = codes_of_f8e4m3fn(x[i], x[i + 1]) | codes_of_f8e4m3fn(x[i + 2], x[i + 3]) << 16;
+    store_vector(reinterpret_cast<u32*>(to), words);
+  } else if constexpr (FLOAT8 && V == 2) {
+    *reinterpret_cast<u16*>(to) = u16(codes_of_f8e4m3fn(x[0], x[1]));
   } else if constexpr (BYTES && V == 2) {
     *reinterpret_cast<u16*>(to) =
         u16(is_signed<T> ? saturated_i8x4(x[0], x[1], 0, 0) : saturated_u8x4(x[0], x[1], 0, 0));

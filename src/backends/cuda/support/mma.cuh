@@ -4,7 +4,8 @@
 // a time, while it goes on; both come from shared memory, or rows from registers.
 //
 // Defined before this text: MATRIX (1: f16, 2: bf16, 3: s8 by s8, 4: u8 by s8, 5: f32 as TF32: the units look at the
-// first 19 bits alone, so that who wants them rounded rounds before), Sum (float or i32, as MATRIX has it).
+// first 19 bits alone, so that who wants them rounded rounds before, 6: f8e4m3fn), Sum (float or i32, as MATRIX has
+// it).
 #pragma once
 
 #if MATRIX == 3 || MATRIX == 4
@@ -15,7 +16,7 @@
 #else
 #define SUM "+f"
 #define AND_SUMS ".f32"
-#if MATRIX == 5
+#if MATRIX >= 5
 #define SIGNS ", 1, 1"
 #define SIGNS_OF_ROWS SIGNS
 #else
@@ -31,8 +32,10 @@
 #define TYPES "s32.s8.s8"
 #elif MATRIX == 4
 #define TYPES "s32.u8.s8"
-#else
+#elif MATRIX == 5
 #define TYPES "f32.tf32.tf32"
+#else
+#define TYPES "f32.e4m3.e4m3"
 #endif
 #if MATRIX <= 2
 #define DEPTH "k16"

@@ -8,7 +8,9 @@
 
 namespace temper::cuda {
 
-std::string_view memory_type(DType dtype) { return dtype == DType::boolean ? "bool" : name_of(carrier_of(dtype)); }
+std::string_view memory_type(DType dtype) {
+  return dtype == DType::boolean ? "bool" : name_of(dtype == DType::f8e4m3fn ? dtype : carrier_of(dtype));
+}
 
 std::string_view word_type(int64_t bytes) {
   return bytes == 1 ? "u8" : bytes == 2 ? "u16" : bytes == 4 ? "u32" : "u64";
@@ -18,7 +20,8 @@ std::string_view held_type(DType dtype) {
   switch (dtype) {
     case DType::f32:
     case DType::f16:
-    case DType::bf16: return "float";
+    case DType::bf16:
+    case DType::f8e4m3fn: return "float";
     case DType::f64: return "double";
     default: return memory_type(dtype);
   }
@@ -61,6 +64,7 @@ std::string cast_text(DType to, const std::string& x) {
   switch (to) {
     case DType::f16: return concat("op::round_f16(float(", x, "))");
     case DType::bf16: return concat("op::round_bf16(float(", x, "))");
+    case DType::f8e4m3fn: return concat("op::round_f8e4m3fn(float(", x, "))");
     case DType::boolean: return concat("op::cast_bool(", x, ')');
     default: return concat("op::cast<", held_type(to), ">(", x, ')');
   }
@@ -86,11 +90,11 @@ void want_byte_pattern(std::string& column_fields, std::string& column_loads) {
   column_loads += "(to).pattern = kept(kByteAsFloat); ";
 }
 
-// The constants that are scales and zero points of 8-bit integers wherever they are read, by value.
+// The constants that are scales of 8 bits, and zero points, wherever they are read, by value.
 static std::vector<bool> numbers_of_quantization(const Program& program, std::span<const DType> inputs) {
   const size_t values = size_t(program.inputs) + program.steps.size();
   // Made of an integer by nothing but sums and a relu; rounded and cast to 8 bits, perhaps behind bounds and a zero
-  // point.
+  // point, or cast to f8e4m3fn.
   std::vector<bool> of_integer(values), to_bytes(values), out(values), refused(values);
   const auto each_step = [&](auto&& f) {
     for (size_t s = 0; s < program.steps.size(); ++s) f(program.steps[s], size_t(program.inputs) + s);
@@ -117,6 +121,7 @@ static std::vector<bool> numbers_of_quantization(const Program& program, std::sp
       const Step* sum = step_of(program, step.args[0], Scalar::add);
       if (step_of(program, step.args[0], Scalar::round) || (sum && adds_to_rounded(*sum))) to_bytes[first] = true;
     }
+    if (step.op == Scalar::cast && step.dtype == DType::f8e4m3fn) to_bytes[first] = true;
     if (!to_bytes[size_t(program.inputs) + s]) continue;
     if (step.op == Scalar::round || step.op == Scalar::relu || step.op == Scalar::min || step.op == Scalar::max ||
         adds_to_rounded(step))
@@ -164,9 +169,10 @@ struct NumberTexts {
 
 }  // namespace
 
-// Value `v` of f32, which is rounded to 8 bits next: where it is a quotient by a constant, that is made with the
-// constant's reciprocal.
-static std::string value_for_bytes(const Program& program, int v, NumberTexts& numbers) {
+// Value `v` of f32, which is rounded to 8 bits, or to f8e4m3fn, next: where it is a quotient by a constant, that is
+// made with the constant's reciprocal.
+static std::string value_for_bytes(const Program& program, int v, NumberTexts& numbers,
+                                   std::string_view bytes = "bytes") {
   const Step* quotient = step_of(program, v, Scalar::div);
   const Step* divisor = quotient ? step_of(program, quotient->args[1], Scalar::constant) : nullptr;
   if (!divisor) return concat('v', v);
@@ -174,7 +180,7 @@ static std::string value_for_bytes(const Program& program, int v, NumberTexts& n
   // With so much room, nothing that is not zero in 8 bits gets denormal on the way.
   if (!(std::fabs(s) > 0x1p-60f && std::fabs(s) < 0x1p60f)) return concat('v', v);
   const float reciprocal = 1 / s;
-  return concat("op::quotient_for_bytes(v", quotient->args[0], ", v", quotient->args[1], ", ",
+  return concat("op::quotient_for_", bytes, "(v", quotient->args[0], ", v", quotient->args[1], ", ",
                 numbers.of(quotient->args[1], &reciprocal), ')');
 }
 
@@ -196,7 +202,7 @@ static ProgramCode function_text(const Program& program, std::span<const DType> 
   std::string steps;
   NumberTexts texts{program, numbers, numbers ? numbers_of_quantization(program, inputs) : std::vector<bool>()};
   const std::vector<DType> digits = wanted_digits(program, inputs);
-  // A result of 16 bits is rounded where it is stored.
+  // A result of 16 bits, or in f8e4m3fn, is rounded where it is stored.
   const auto is_stored = [&](size_t s) { return finished && program.inputs + int(s) == program.result(); };
   for (size_t s = 0; s < program.steps.size(); ++s) {
     const Step& step = program.steps[s];
@@ -216,6 +222,9 @@ static ProgramCode function_text(const Program& program, std::span<const DType> 
                                     last ? "(" : concat('<', held_type(step.dtype), ">("));
       if (!shifted.empty()) value = concat("op::", to, shifted, ')');
       else if (round) value = concat("op::", to, value_for_bytes(program, (relu ? relu : round)->args[0], texts), ')');
+      else if (step.dtype == DType::f8e4m3fn)
+        value = concat(is_stored(s) ? "(" : "op::round_f8e4m3fn(",
+                       value_for_bytes(program, step.args[0], texts, "f8e4m3fn"), ')');
       else if (is_stored(s) && (step.dtype == DType::f16 || step.dtype == DType::bf16))
         value = concat("float(v", step.args[0], ')');
       else value = cast_text(step.dtype, concat('v', step.args[0]));

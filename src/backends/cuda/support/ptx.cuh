@@ -14,6 +14,19 @@ DEVICE float float_of_f16(u16 bits) {
   return r;
 }
 
+#if __CUDA_ARCH__ >= 890
+DEVICE u32 codes_of_f8e4m3fn(float low, float high) {
+  u16 r;
+  asm("cvt.rn.satfinite.e4m3x2.f32 %0, %2, %1;" : "=h"(r) : "f"(low), "f"(high));
+  return r;
+}
+DEVICE float float_of_f8e4m3fn(u8 code) {
+  u32 r;
+  asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(r) : "h"(u16(code)));
+  return float_of_f16(u16(r));
+}
+#endif
+
 // Rounds to the nearest, half to even, and saturates; NaN is 0.
 DEVICE i32 rounded_to_i8(float x) {
   i32 r;

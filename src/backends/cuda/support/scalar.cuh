@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scalars of a pointwise program (graph/program.h) with the reference's results: integers wrap, casts saturate, fp16
-// and bf16 are held as float and rounded after each step. The names in `op` are those of the program's steps.
+// Scalars of a pointwise program (graph/program.h) with the reference's results: integers wrap, casts saturate, fp16,
+// bf16 and f8e4m3fn are held as float and rounded after each step. The names in `op` are those of the program's steps.
 #pragma once
 
 using i8 = signed char;
@@ -19,6 +19,9 @@ struct f16 {
 struct bf16 {
   u16 bits;
 };
+struct f8e4m3fn {
+  u8 bits;
+};
 
 #define DEVICE static __device__ __forceinline__
 #define DEVICE_MEMBER __device__ __forceinline__
@@ -29,6 +32,30 @@ DEVICE f16 to_f16(float x) { return {f16_bits(x)}; }
 DEVICE bf16 to_bf16(float x) { return {bf16_bits(x)}; }
 DEVICE float from(f16 x) { return float_of_f16(x.bits); }
 DEVICE float from(bf16 x) { return __uint_as_float(u32(x.bits) << 16); }
+
+// The codes of two numbers in f8e4m3fn, the second's above the first's: the nearest, half to even, at most 448; and the
+// number of a code. Before sm_89 without instructions for them, as base/small_types.h has it.
+#if __CUDA_ARCH__ < 890
+DEVICE u32 code_of_f8e4m3fn(float x) {
+  const u32 bits = __float_as_uint(x), magnitude = bits & 0x7fffffffu, sign = bits >> 24 & 0x80u;
+  // Below 2^-6 the codes count 2^-9: those are the last bits of floats from 2^14 on.
+  const u32 small = __float_as_uint(__uint_as_float(magnitude) + 0x1p14f) - 0x46800000u,
+            normal = ((magnitude + 0x7ffffu + (magnitude >> 20 & 1u)) >> 20) - (120u << 3);
+  return sign | (magnitude > 0x7f800000u    ? 0x7fu
+                 : magnitude >= 0x43e80000u ? 0x7eu
+                 : magnitude < 0x3c800000u  ? small
+                                            : normal);
+}
+DEVICE u32 codes_of_f8e4m3fn(float low, float high) { return code_of_f8e4m3fn(low) | code_of_f8e4m3fn(high) << 8; }
+DEVICE float float_of_f8e4m3fn(u8 code) {
+  const u32 magnitude = code & 0x7fu, sign = u32(code & 0x80u) << 24;
+  if (magnitude == 0x7f) return __uint_as_float(0x7fffffffu);
+  const float small = float(i32(magnitude)) * 0x1p-9f;
+  return __uint_as_float(sign | (magnitude < 8 ? __float_as_uint(small) : (magnitude << 20) + (120u << 23)));
+}
+#endif
+DEVICE f8e4m3fn to_f8e4m3fn(float x) { return {u8(codes_of_f8e4m3fn(x, 0.0f))}; }
+DEVICE float from(f8e4m3fn x) { return float_of_f8e4m3fn(x.bits); }
 
 // How a value in memory is held in a register, and back.
 template <class T>
@@ -43,6 +70,10 @@ template <>
 struct HeldAs<bf16> {
   using type = float;
 };
+template <>
+struct HeldAs<f8e4m3fn> {
+  using type = float;
+};
 template <class T>
 using Held = typename HeldAs<T>::type;
 template <class T>
@@ -51,6 +82,7 @@ DEVICE T hold(T x) {
 }
 DEVICE float hold(f16 x) { return from(x); }
 DEVICE float hold(bf16 x) { return from(x); }
+DEVICE float hold(f8e4m3fn x) { return from(x); }
 template <class T>
 DEVICE T store_as(Held<T> x) {
   return x;
@@ -62,6 +94,10 @@ __device__ __forceinline__ f16 store_as<f16>(float x) {
 template <>
 __device__ __forceinline__ bf16 store_as<bf16>(float x) {
   return to_bf16(x);
+}
+template <>
+__device__ __forceinline__ f8e4m3fn store_as<f8e4m3fn>(float x) {
+  return to_f8e4m3fn(x);
 }
 
 // The result of an epilogue: held, except that 8-bit results are integers, which saturate when they are stored
@@ -128,6 +164,7 @@ namespace op {
 
 DEVICE float round_f16(float x) { return from(to_f16(x)); }
 DEVICE float round_bf16(float x) { return from(to_bf16(x)); }
+DEVICE float round_f8e4m3fn(float x) { return from(to_f8e4m3fn(x)); }
 
 template <class T>
 DEVICE T add(T a, T b) {
@@ -323,6 +360,10 @@ DEVICE float quotient_for_bytes(float x, float s, float r) {
   const float q = x * r;
   const float corrected = __fmaf_rn(__fmaf_rn(-q, s, x), r, q);
   return ::fabsf(q) < 1024.0f ? corrected : q;  // of an infinite q the correction is none
+}
+// The same for f8e4m3fn, which tells zeros of both signs apart: the correction makes both +0.
+DEVICE float quotient_for_f8e4m3fn(float x, float s, float r) {
+  return ::copysignf(quotient_for_bytes(x, s, r), x * r);
 }
 // round(x) + zero for what is cast to 8 bits next; `zero` is whole, up to 255 either way. Up to 2^22, the first sum
 // lies where floats are whole numbers, and keeps their parity: ties go to even. Beyond, 8 bits are saturated.

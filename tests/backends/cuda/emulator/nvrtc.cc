@@ -113,8 +113,8 @@ Program& program_of(void* handle) { return *static_cast<Program*>(handle); }
 
 extern "C" {
 int nvrtcVersion(int* major, int* minor) { return *major = 12, *minor = 99, 0; }
-int nvrtcGetNumSupportedArchs(int* count) { return *count = 3, 0; }
-int nvrtcGetSupportedArchs(int* out) { return out[0] = 75, out[1] = 80, out[2] = 90, 0; }
+int nvrtcGetNumSupportedArchs(int* count) { return *count = 4, 0; }
+int nvrtcGetSupportedArchs(int* out) { return out[0] = 75, out[1] = 80, out[2] = 89, out[3] = 90, 0; }
 int nvrtcCreateProgram(void** out, const char* text, const char*, int count, const char* const* texts,
                        const char* const* names) {
   Program* program = new Program;

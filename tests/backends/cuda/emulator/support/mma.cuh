@@ -8,7 +8,7 @@ using Factor = u16;
 using Factor = u16;
 #elif MATRIX == 3
 using Factor = i8;
-#elif MATRIX == 4
+#elif MATRIX == 4 || MATRIX == 6
 using Factor = u8;
 #else
 using Factor = u32;
@@ -20,6 +20,8 @@ DEVICE Sum factor(Factor x) {
   return __uint_as_float(u32(x) << 16);
 #elif MATRIX == 5
   return __uint_as_float(x & 0xffffe000);
+#elif MATRIX == 6
+  return float_of_f8e4m3fn(x);
 #else
   return x;
 #endif

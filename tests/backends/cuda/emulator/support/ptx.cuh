@@ -5,6 +5,28 @@
 DEVICE u16 f16_bits(float x) { return bits_as<u16>(_Float16(x)); }
 DEVICE float float_of_f16(u16 bits) { return float(bits_as<_Float16>(bits)); }
 
+#if __CUDA_ARCH__ >= 890
+// Both by what the codes count: from 2^exponent on, eighths of it.
+DEVICE float float_of_f8e4m3fn(u8 code) {
+  const int exponent = (code >> 3 & 15) - 7, eighths = code & 7;
+  const float x = (code & 127) == 127 ? NAN
+                  : exponent == -7    ? ldexpf(float(eighths), -9)
+                                      : ldexpf(8.f + float(eighths), exponent - 3);
+  return code & 128 ? -x : x;
+}
+DEVICE u32 code_of_f8e4m3fn(float x) {
+  if (x != x) return 127;
+  u32 best = 0;
+  for (u32 code = 0; code < 127; ++code) {
+    const double off = fabs(double(fabsf(x)) - double(float_of_f8e4m3fn(u8(code)))),
+                 least = fabs(double(fabsf(x)) - double(float_of_f8e4m3fn(u8(best))));
+    if (off < least || (off == least && code % 2 == 0)) best = code;
+  }
+  return best | (__float_as_uint(x) >> 31 << 7);
+}
+DEVICE u32 codes_of_f8e4m3fn(float low, float high) { return code_of_f8e4m3fn(low) | code_of_f8e4m3fn(high) << 8; }
+#endif
+
 DEVICE i32 rounded_to_i8(float x) { return x != x ? 0 : int(fminf(fmaxf(rintf(x), -128), 127)); }
 DEVICE i32 rounded_to_u8(float x) { return x != x ? 0 : int(fminf(fmaxf(rintf(x), 0), 255)); }
 
