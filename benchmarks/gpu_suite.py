@@ -34,7 +34,7 @@ class Case:
         self.args, self.name, self.batch = args, name, batch
         self.folder = os.path.join(args.folder, f"{name}_{batch}")
         self.model, self.plan = (os.path.join(self.folder, file) for file in ("model.onnx", "model.plan"))
-        self.ranges = os.path.join(self.folder, "ranges.json") if args.precision.startswith("int8") else None
+        self.ranges = os.path.join(self.folder, "ranges.json") if args.precision.startswith(("int8", "fp8")) else None
         self.zoo = architectures.ALL[name].zoo
         self.peer = next((engine for engine in args.engines if engine != "temper"), None)
         self.torch, self.failure = None, None
@@ -208,8 +208,8 @@ def main():
     parser.add_argument("--temper", default=os.path.join(HERE, "..", "build", "temper"))
     parser.add_argument("--only", type=names, default=architectures.SUITE, help="architectures, attention alone among them, or one of them at a batch (bert_base_32), separated by commas")
     parser.add_argument("--batches", type=lambda text: [int(b) for b in text.split(",")], help="instead of those that the suite names")
-    parser.add_argument("--precision", default="fp16", choices=["fp16", "bf16", "fp32", "tf32", "int8", "int8+fp16"], help="with int8 PyTorch computes in FP16")
-    parser.add_argument("--method", default="mse", help="of the calibration for int8, as temper calibrate takes it")
+    parser.add_argument("--precision", default="fp16", choices=["fp16", "bf16", "fp32", "tf32", "int8", "int8+fp16", "fp8", "fp8+fp16"], help="with int8 and fp8 PyTorch computes in FP16")
+    parser.add_argument("--method", default="mse", help="of the calibration for int8 and fp8, as temper calibrate takes it")
     parser.add_argument("--engines", type=names, default=["temper", "compile"], help="temper, and compile, graph or eager of PyTorch")
     parser.add_argument("--device", default="cuda:0")
     parser.add_argument("--cuda-path", action="append", default=[], help="given to temper")

@@ -32,6 +32,7 @@ std::string precision_of(DType dtype) {
     case DType::i64: return "int64";
     case DType::u64: return "uint64";
     case DType::boolean: return "bool";
+    case DType::f8e4m3fn: return "fp8";
     default: return std::string(name_of(dtype));
   }
 }

@@ -65,7 +65,8 @@ Words precisions(const Line& line) {
   Words words;
   const bool gpu = line.device.starts_with("cuda");  // which may be another machine's: it is not opened
   const std::vector<std::string> all =
-      gpu ? std::vector<std::string>{"fp32", "tf32", "bf16", "fp16", "int8", "int8+bf16", "int8+fp16"}
+      gpu ? std::vector<std::string>{"fp32",      "tf32",      "bf16", "fp16",     "int8",
+                                     "int8+bf16", "int8+fp16", "fp8",  "fp8+bf16", "fp8+fp16"}
           : precisions_of_device("cpu");
   for (const std::string& one : all) words.emplace_back(one, "");
   words.emplace_back("best", "the fastest of them, as measured");

@@ -182,15 +182,16 @@ void add_activation_scales(Command& verb, ModelFlags& flags) {
 
 void add_keep_flags(Command& verb, ModelFlags& flags) {
   verb.in(kBuilding).add_flag("--keep-first", flags.keep_first,
-                              "int8: keep the first layers (those with no other layer before them) out of int8");
+                              "int8, fp8: keep the first layers (those with no other layer before them) out of 8 bits");
   verb.in(kBuilding).add_flag("--keep-last", flags.keep_last,
-                              "int8: keep the last layers (those with no other layer after them) out of int8");
+                              "int8, fp8: keep the last layers (those with no other layer after them) out of 8 bits");
   verb.in(kBuilding).add_option("--keep-fp32", flags.keep_fp32,
-                                "int8, fp16, bf16: names of the layers to keep in fp32, separated by commas");
-  verb.in(kBuilding).add_option("--keep-bf16", flags.keep_bf16,
-                                "int8, int8+bf16: names of the layers to keep in bf16, separated by commas");
+                                "int8, fp8, fp16, bf16: names of the layers to keep in fp32, separated by commas");
+  verb.in(kBuilding).add_option(
+      "--keep-bf16", flags.keep_bf16,
+      "int8, fp8, alone or with bf16: names of the layers to keep in bf16, separated by commas");
   verb.in(kBuilding).add_option("--keep-fp16", flags.keep_fp16,
-                                "int8+fp16: names of the layers to keep in fp16, separated by commas");
+                                "int8+fp16, fp8+fp16: names of the layers to keep in fp16, separated by commas");
 }
 
 void drop_keep_flags(ModelFlags& flags) {
@@ -205,7 +206,8 @@ bool keeps(const ModelFlags& flags) {
 }
 
 void add_qdq_flag(Command& verb, ModelFlags& flags) {
-  verb.in(kBuilding).add_option("--qdq", flags.qdq, "int8: also write the quantized model as Q/DQ ONNX to this file");
+  verb.in(kBuilding).add_option("--qdq", flags.qdq,
+                                "int8, fp8: also write the quantized model as Q/DQ ONNX to this file");
 }
 
 void add_tuning_flags(Command& verb, ModelFlags& flags) {
@@ -232,13 +234,14 @@ void add_model_flags(Command& verb, ModelFlags& flags) {
   verb.in(kBuilding)
       .add_option("--precision", flags.precision,
                   "precision of the plan: fp32, bf16, int8 (with --calibration), int8+bf16 (layers in int8 or 16 bits, "
-                  "whichever is faster, and the rest in 16 bits); on a GPU also fp16, tf32 and int8+fp16; best: the "
-                  "fastest of them (those with int8 need --calibration), as "
+                  "whichever is faster, and the rest in 16 bits); on a GPU also fp16, tf32, int8+fp16 and, of compute "
+                  "capability 8.9 and later, fp8, fp8+bf16 and fp8+fp16 (matrix products in FP8, e4m3); best: the "
+                  "fastest of them (those with int8 and fp8 need --calibration), as "
                   "measured; nobody looks at the answers, unless build has --max-drop")
       .capture_default_str();
   verb.in(kBuilding).add_option(
       "--calibration", flags.calibration,
-      "int8, fp16: the file of ranges that `temper calibrate` wrote for this model; with fp16, values "
+      "int8, fp8, fp16: the file of ranges that `temper calibrate` wrote for this model; with fp16, values "
       "whose range exceeds that of fp16 stay in fp32");
   add_activation_scales(verb, flags);
   add_keep_flags(verb, flags);

@@ -75,16 +75,17 @@ MixedSearch keep_budget(const ModelSource& source, BuildOptions& build, const Bu
   build = begun(std::move(build));  // all of it is one build
   const std::string precision = build.precision;
   const std::optional<PrecisionParts> parts = parts_of(precision);
-  if (!parts || !(parts->int8 || parts->half))
-    fail(ErrorKind::usage, "--max-drop is a budget for --precision int8, fp16 or bf16, int8 with one of them, or best");
-  if (!parts->int8 && !options.raise_to.empty() && options.raise_to != "fp32")
-    fail(ErrorKind::usage, "--raise-to ", options.raise_to, " belongs to --precision int8; layers in ", precision,
-         " go back to fp32");
-  const std::optional<DType> half = parts->int8 ? raised_to(options.raise_to, precision, build.device) : std::nullopt;
+  if (!parts || !(parts->bytes || parts->half))
+    fail(ErrorKind::usage,
+         "--max-drop is a budget for --precision int8, fp8, fp16 or bf16, 8 bits with one of them, or best");
+  if (!parts->bytes && !options.raise_to.empty() && options.raise_to != "fp32")
+    fail(ErrorKind::usage, "--raise-to ", options.raise_to, " belongs to --precision int8 and fp8; layers in ",
+         precision, " go back to fp32");
+  const std::optional<DType> half = parts->bytes ? raised_to(options.raise_to, precision, build.device) : std::nullopt;
   Judged judged(source, build, options);
   build.preprocess = judged.data.preprocess();
   const Ranges ranges =
-      needs_ranges(precision) ? judged.ranges_of(build, parts->int8 ? options.method : "minmax") : Ranges();
+      needs_ranges(precision) ? judged.ranges_of(build, parts->bytes ? options.method : "minmax") : Ranges();
   MixedSearch mixed = judged.search(precision, half, ranges);
   if (!mixed.search.holds) log(LogLevel::warning, text_of(mixed));
   // The times of both precisions, layer by layer, for the shapes that are built.
@@ -128,7 +129,7 @@ BestSearch keep_budget_best(const ModelSource& source, BuildOptions& build, cons
     const PrecisionParts parts = parts_of(precision).value();
     tell_words(build.progress, "best: ", precision);
     MixedSearch mixed = judged.search(
-        precision, parts.int8 ? raised_to(options.raise_to, precision, build.device) : std::nullopt, ranges);
+        precision, parts.bytes ? raised_to(options.raise_to, precision, build.device) : std::nullopt, ranges);
     const Judgement judgement = mixed.of(mixed.search.loss);
     best.tried.push_back({precision, judgement, mixed.search.holds, int64_t(mixed.search.keep.size()), {}});
     if (!mixed.search.holds) continue;

@@ -15,12 +15,12 @@ namespace temper {
 
 std::optional<DType> raised_to(const std::string& text, const std::string& precision, const std::string& device) {
   const std::optional<PrecisionParts> parts = parts_of(precision);
-  const std::optional<DType> own = parts && parts->int8 ? parts->half : std::nullopt;
+  const std::optional<DType> own = parts && parts->bytes ? parts->half : std::nullopt;
   if (!text.empty() && text != "bf16" && text != "fp32" && text != "fp16")
     fail(ErrorKind::usage, "--raise-to is bf16, fp16 or fp32, not '", text, "'");
   if ((own == DType::f16 && text == "bf16") || (own != DType::f16 && text == "fp16"))
     fail(ErrorKind::usage, "--raise-to ", text, " does not go with --precision ", precision,
-         own ? ", whose layers are in int8 or its 16 bits" : "; use int8+fp16");
+         own ? ", whose layers are in 8 bits or its 16 bits" : "; use int8+fp16");
   if (text == "fp32") return std::nullopt;
   if (own) return own;
   if (text == "bf16" && !computes_bf16(device))
@@ -64,7 +64,7 @@ std::vector<std::string> narrow_layers(const Graph& graph) {
   for (int32_t n = 0; n < graph.node_count(); ++n)
     if (const Node& node = graph.node({n}); is_product(node.op))
       if (const DType dtype = graph.type(node.inputs[0]).dtype;
-          (dtype == DType::f16 || dtype == DType::bf16 || dtype == DType::i8 || dtype == DType::u8) &&
+          (dtype == DType::f16 || dtype == DType::bf16 || size_of(dtype) == 1) &&
           std::ranges::find(layers, node.name) == layers.end())
         layers.push_back(node.name);
   return layers;

@@ -548,23 +548,23 @@ class Trials {
   std::vector<std::unique_ptr<Prepared>> prepared_;
 };
 
-// In the precision of the options; of int8 with 16 bits, with each layer in the one that is faster.
+// In the precision of the options; of 8 bits with 16, with each layer in the one that is faster.
 PlanFile plan_precision(Graph graph, EngineInfo info, const BuildOptions& asked, Searches& searches) {
   BuildOptions options = asked;
   const PrecisionParts parts = parts_of(options.precision).value();
   const auto start = std::chrono::steady_clock::now();
-  if (options.measure && parts.int8 && parts.half) {
+  if (options.measure && parts.bytes && parts.half) {
     constexpr double kShare = 0.25;  // of the time limit: up to three plans are looked at, and one is built
     // The portable passes run once: on what they made they change nothing. What they note, each plan notes again.
     EngineInfo optimised;
     std::optional<TimeSpent::In> part;
     part.emplace(&searches.spent, "passes");
     graph = optimised_graph(std::move(graph), optimised, options);
-    const auto layers = int8_layers(graph, options);
+    const auto layers = layers_in_bytes(graph, options);
     part.reset();
     Trials trials(plan_shapes, graph, info, asked, searches, kShare);
     LayerMix mix = layers_by_speed(
-        layers, *parts.half,
+        layers, parts.bytes == DType::i8 ? "int8" : "fp8", *parts.half,
         [&](const std::string& what, const KeptNodes& keep) {
           return trials.plan(what,
                              [&](BuildOptions& one) { one.placement.keep_nodes.insert(keep.begin(), keep.end()); });

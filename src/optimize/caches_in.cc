@@ -18,7 +18,7 @@ Graph take_caches(const Graph& graph, EngineInfo& info, BuildOptions& options) {
     fail(ErrorKind::unsupported, "--precision best together with --cache: name a precision, which the cache has, too");
   const auto parts = parts_of(options.precision);
   if (!parts) fail(ErrorKind::unsupported, "there is no precision '", options.precision, "'");
-  if (parts->int8)
+  if (parts->bytes)
     fail(ErrorKind::unsupported, "--precision ", options.precision,
          " together with --cache: ranges are of a model without caches");
   CacheOptions cache{options.cache, parts->half.value_or(DType::f32), {}};

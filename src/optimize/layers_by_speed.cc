@@ -82,8 +82,8 @@ std::string time_text(const Plan& plan) {
 
 }  // namespace
 
-LayerMix layers_by_speed(const Layers& layers, DType half, const MixPlanner& build, const MixComparison& is_faster,
-                         const MixExpectation& expect) {
+LayerMix layers_by_speed(const Layers& layers, const std::string& bytes, DType half, const MixPlanner& build,
+                         const MixComparison& is_faster, const MixExpectation& expect) {
   if (layers.empty()) return {};
   const std::string bits = half == DType::f16 ? "fp16" : "bf16";
   const KeptNodes none;
@@ -93,33 +93,33 @@ LayerMix layers_by_speed(const Layers& layers, DType half, const MixPlanner& bui
     expect(none);
     expect(all);
   }
-  const auto integers = build("all in int8", none), floats = build(concat("all in ", bits), all);
+  const auto integers = build(concat("all in ", bytes), none), floats = build(concat("all in ", bits), all);
   if (!integers || !floats) return {};
   Groups groups(layers);
   for (const auto* plan : {&integers, &floats}) groups.join(**plan, layers);
-  const auto in_int8 = times_of(*integers, layers, groups, true), in_half = times_of(*floats, layers, groups, false);
+  const auto in_bytes = times_of(*integers, layers, groups, true), in_half = times_of(*floats, layers, groups, false);
   LayerMix mix;
   KeptNodes faster;
   for (const auto& [name, values] : layers) {
-    const auto a = in_int8.find(groups.of(name)), b = in_half.find(groups.of(name));
-    if (a != in_int8.end() && b != in_half.end() && b->second < a->second) faster[name] = half;
+    const auto a = in_bytes.find(groups.of(name)), b = in_half.find(groups.of(name));
+    if (a != in_bytes.end() && b != in_half.end() && b->second < a->second) faster[name] = half;
   }
-  mix.text = concat("of ", layers.size(), " layers that may be in int8: all so ", time_text(*integers), ", all in ",
-                    bits, " ", time_text(*floats));
+  mix.text = concat("of ", layers.size(), " layers that may be in ", bytes, ": all so ", time_text(*integers),
+                    ", all in ", bits, " ", time_text(*floats));
   mix.plan = integers;
   if (is_faster(*floats, *mix.plan)) {
     mix.plan = floats;
     mix.keep = all;
   }
   if (!faster.empty() && faster.size() < all.size()) {
-    const auto mixed = build(concat("the faster of int8 and ", bits), faster);
+    const auto mixed = build(concat("the faster of ", bytes, " and ", bits), faster);
     mix.text += concat(", ", faster.size(), " in ", bits, " because they are faster so ", time_text(*mixed));
     if (is_faster(*mixed, *mix.plan)) {
       mix.plan = mixed;
       mix.keep = faster;
     }
   }
-  mix.text += concat("; taken: ", mix.keep.size(), " in ", bits, ", ", layers.size() - mix.keep.size(), " in int8");
+  mix.text += concat("; taken: ", mix.keep.size(), " in ", bits, ", ", layers.size() - mix.keep.size(), " in ", bytes);
   return mix;
 }
 

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "base/hash.h"
+#include "base/parse.h"
 #include "data/dataset.h"
 #include "graph/product.h"
 #include "onnx/write.h"
@@ -21,23 +22,27 @@ std::optional<PrecisionParts> parts_of(const std::string& precision) {
                                                          {"tf32", {.tf32 = true}},
                                                          {"fp16", {.half = DType::f16}},
                                                          {"bf16", {.half = DType::bf16}},
-                                                         {"int8", {.int8 = true}},
-                                                         {"int8+fp16", {.int8 = true, .half = DType::f16}},
-                                                         {"int8+bf16", {.int8 = true, .half = DType::bf16}}};
+                                                         {"int8", {.bytes = DType::i8}},
+                                                         {"int8+fp16", {.bytes = DType::i8, .half = DType::f16}},
+                                                         {"int8+bf16", {.bytes = DType::i8, .half = DType::bf16}},
+                                                         {"fp8", {.bytes = DType::f8e4m3fn}},
+                                                         {"fp8+fp16", {.bytes = DType::f8e4m3fn, .half = DType::f16}},
+                                                         {"fp8+bf16", {.bytes = DType::f8e4m3fn, .half = DType::bf16}}};
   const auto found = all.find(precision);
   return found == all.end() ? std::nullopt : std::optional(found->second);
 }
 
 std::vector<std::string> precisions_of_device(const std::string& device) {
   std::vector<std::string> list;
-  for (const char* precision : {"fp32", "tf32", "bf16", "fp16", "int8", "int8+bf16", "int8+fp16"})
+  for (const char* precision :
+       {"fp32", "tf32", "bf16", "fp16", "int8", "int8+bf16", "int8+fp16", "fp8", "fp8+bf16", "fp8+fp16"})
     if (lacks_precision(device, precision).empty()) list.emplace_back(precision);
   return list;
 }
 
 bool quantizes(const std::string& precision) {
   const auto parts = parts_of(precision);
-  return parts && parts->int8;
+  return parts && parts->bytes.has_value();
 }
 
 bool needs_ranges(const std::string& precision) { return quantizes(precision) || precision == "fp16"; }
@@ -47,22 +52,28 @@ std::string lacks_precision(const std::string& device, const std::string& precis
   const auto parts = parts_of(precision);
   if (!parts)
     fail(ErrorKind::unsupported, "--precision ", precision, " is not supported on the device '", device, "'; ",
-         gpu    ? "fp32, tf32, fp16, bf16, int8, int8+fp16, int8+bf16 and best are"
+         gpu    ? "fp32, tf32, fp16, bf16, int8, fp8, each of these two with +fp16 or +bf16, and best are"
          : bf16 ? "fp32, bf16, int8, int8+bf16 and best are"
                 : "fp32, int8 and best are");
+  const bool float8 = parts->bytes == DType::f8e4m3fn;
+  if (float8 && !multiplies_float8(device))
+    return concat(gpu ? "the matrix units of this GPU know no 8-bit floats, which those of compute capability 8.9 and "
+                        "later do"
+                      : "the CPU has no arithmetic for 8-bit floats",
+                  "; use --precision int8", parts->half == DType::f16 && gpu ? "+fp16" : "");
   if (gpu) {
     const bool bf16_or_tf32 = parts->tf32 || parts->half == DType::bf16;
     if (bf16_or_tf32 && open_device(device).architecture == "sm_75")
       return concat("the matrix units of this GPU (compute capability 7.5) know fp16 and int8 alone; use --precision ",
-                    parts->int8 ? "int8+fp16" : "fp16");
+                    parts->bytes ? "int8+fp16" : "fp16");
     return "";
   }
   if (parts->half == DType::f16)
     return concat("the CPU computes fp16 in fp32; use --precision ",
-                  parts->int8 ? (bf16 ? "int8+bf16" : "int8") : (bf16 ? "bf16" : "fp32"));
+                  parts->bytes ? (bf16 ? "int8+bf16" : "int8") : (bf16 ? "bf16" : "fp32"));
   if (parts->tf32) return "the CPU has no arithmetic for tf32; use --precision fp32";
   if (parts->half == DType::bf16 && !bf16)
-    return concat(why_no_bf16(), "; use --precision ", parts->int8 ? "int8" : "fp32 or int8");
+    return concat(why_no_bf16(), "; use --precision ", parts->bytes ? "int8" : "fp32 or int8");
   return "";
 }
 
@@ -86,13 +97,13 @@ void check_precision(const BuildOptions& options) {
   if (options.ranges && !options.calibration.empty())
     fail(ErrorKind::usage, "ranges are given twice: themselves, and as the file ", options.calibration);
   const bool by_token = options.placement.activation_scales == ActivationScales::token;
-  if (by_token && !parts.int8)
+  if (by_token && parts.bytes != DType::i8)
     fail(ErrorKind::usage, "--activation-scales token belongs to --precision int8, with or without 16 bits, not to ",
          precision);
   if (by_token && !options.qdq.empty())
     fail(ErrorKind::unsupported,
          "--qdq together with --activation-scales token: QuantizeLinear has no scales that are computed for each row");
-  if (parts.int8 && !by_token && !options.is_calibrated())
+  if (parts.bytes && !by_token && !options.is_calibrated())
     fail(ErrorKind::usage, "--precision ", precision,
          " needs the ranges of the model's values: run `temper calibrate MODEL --data D -o ranges.json` and add "
          "--calibration ranges.json; products of a transformer need none with --activation-scales token");
@@ -104,23 +115,31 @@ void check_precision(const BuildOptions& options) {
   if (const auto kept = keeps(DType::bf16); kept != none && !computes_bf16(options.device))
     fail(ErrorKind::unsupported, "layer '", kept->first, "' cannot be kept in bf16: ", why_no_bf16(),
          "; use --keep-fp32");
-  if (!parts.int8 && parts.half != DType::f16 && options.is_calibrated())
-    fail(ErrorKind::usage, "--calibration belongs to --precision int8, with or without 16 bits, and fp16, not to ",
+  if (!parts.bytes && parts.half != DType::f16 && options.is_calibrated())
+    fail(ErrorKind::usage,
+         "--calibration belongs to --precision int8 and fp8, with or without 16 bits, and fp16, not to ", precision);
+  if (!parts.bytes && !options.qdq.empty())
+    fail(ErrorKind::usage, "--qdq belongs to --precision int8 and fp8, with or without 16 bits, not to ", precision);
+  if (!parts.bytes && (placement.keep_first || placement.keep_last || keeps(DType::bf16) != none))
+    fail(ErrorKind::usage, "--keep-first, --keep-last and --keep-bf16 belong to --precision int8 and fp8, not to ",
          precision);
-  if (!parts.int8 && !options.qdq.empty())
-    fail(ErrorKind::usage, "--qdq belongs to --precision int8, with or without 16 bits, not to ", precision);
-  if (!parts.int8 && (placement.keep_first || placement.keep_last || keeps(DType::bf16) != none))
-    fail(ErrorKind::usage, "--keep-first, --keep-last and --keep-bf16 belong to --precision int8, not to ", precision);
   if (keeps(DType::bf16) != none && parts.half == DType::f16)
-    fail(ErrorKind::usage, "--keep-bf16 belongs to --precision int8 and int8+bf16, not to ", precision);
-  if (keeps(DType::f16) != none && !(parts.int8 && parts.half == DType::f16))
-    fail(ErrorKind::usage, "--keep-fp16 belongs to --precision int8+fp16, not to ", precision);
-  if (!parts.int8 && !parts.half && !placement.keep_nodes.empty())
-    fail(ErrorKind::usage, "--keep-fp32 belongs to --precision int8, fp16 and bf16, not to ", precision);
+    fail(ErrorKind::usage, "--keep-bf16 belongs to --precision int8 and fp8, alone or with bf16, not to ", precision);
+  if (keeps(DType::f16) != none && !(parts.bytes && parts.half == DType::f16))
+    fail(ErrorKind::usage, "--keep-fp16 belongs to --precision int8+fp16 and fp8+fp16, not to ", precision);
+  if (!parts.bytes && !parts.half && !placement.keep_nodes.empty())
+    fail(ErrorKind::usage, "--keep-fp32 belongs to --precision int8, fp8, fp16 and bf16, not to ", precision);
 }
 
 // oneDNN emulates bf16 on AVX-512: slower than fp32, and no more exact. Nobody asks for that knowingly.
 bool computes_bf16(const std::string& device) { return device != "cpu" || open_device("cpu").avx512_bf16; }
+
+bool multiplies_float8(const std::string& device) {
+  const std::string architecture = open_device(device).architecture;  // "sm_90a"
+  if (!architecture.starts_with("sm_")) return false;
+  const std::string_view number = std::string_view(architecture).substr(3);
+  return parse_number<int>(number.substr(0, number.find_first_not_of("0123456789"))).value_or(0) >= 89;
+}
 
 std::string_view why_no_bf16() {
 #if defined(__x86_64__)
@@ -155,6 +174,7 @@ Placement quantize(Graph& graph, const Ranges& ranges, const std::string& file, 
   Placement placement;
   Ranges own = ranges;  // of what is smoothed, too
   const auto smooth = [&](Graph& to_smooth, const PassOptions& of_pass) {
+    if (options.dtype != DType::i8) return false;  // floats hold small channels beside large ones
     std::set<std::string> kept;
     for (const auto& [name, dtype] : options.keep_nodes) kept.insert(name);
     const std::vector<SmoothedValue> smoothed = smooth_channels(to_smooth, seen_channels(ranges), kept, of_pass.time);
@@ -172,6 +192,13 @@ Placement quantize(Graph& graph, const Ranges& ranges, const std::string& file, 
   run_passes(graph, passes, quantize_pipeline(smooth, place, std::move(bf16)));
   return placement;
 }
+
+PlacementOptions placed_in(DType dtype, PlacementOptions options) {
+  options.dtype = dtype;
+  return options;
+}
+
+std::string_view word_of(DType bytes) { return bytes == DType::i8 ? "int8" : "fp8"; }
 
 // What the ranges are called in errors.
 std::string name_of_ranges(const BuildOptions& options) {
@@ -213,15 +240,15 @@ void note_if_disabled(std::string_view pass, EngineInfo& info, const BuildOption
 }
 
 // Gives Placement::row_scales.
-std::set<std::string> quantize(Graph& graph, const Ranges& ranges, bool lowered_next, EngineInfo& info,
+std::set<std::string> quantize(Graph& graph, const Ranges& ranges, const PrecisionParts& parts, EngineInfo& info,
                                const BuildOptions& options) {
   info.placeholder = ranges.placeholder;
   if (ranges.placeholder)
     info.notes.push_back("calibrated on noise: what this plan answers is meaningless for accuracy");
   note_if_disabled("place_quantization", info, options);
   std::vector<SmoothedValue> smoothed;
-  Placement placement =
-      quantize(graph, ranges, name_of_ranges(options), options.placement, lowered_next, options.passes, &smoothed);
+  Placement placement = quantize(graph, ranges, name_of_ranges(options), placed_in(*parts.bytes, options.placement),
+                                 parts.half.has_value(), options.passes, &smoothed);
   if (!smoothed.empty()) {
     std::vector<std::string> names;
     names.reserve(smoothed.size());
@@ -245,8 +272,8 @@ void lower(Graph& graph, PrecisionTarget target, EngineInfo& info, const BuildOp
   LoweringReport report;
   run_passes(graph, options.passes, precision_pipeline(std::move(target), &report));
   if (quantizes(options.precision)) {
-    info.notes.push_back(concat(info.lowered_products, " of ", info.products, " convolutions and products in int8, ",
-                                report.lowered_products, " in ",
+    info.notes.push_back(concat(info.lowered_products, " of ", info.products, " convolutions and products in ",
+                                word_of(*parts_of(options.precision)->bytes), ", ", report.lowered_products, " in ",
                                 options.precision.substr(options.precision.find('+') + 1)));
     info.not_lowered.clear();
   } else {
@@ -302,7 +329,7 @@ PrecisionTarget target_of(const Graph& graph, const PrecisionParts& parts, const
                           const std::string& device) {
   if (parts.half == DType::bf16) return target_of(graph, DType::bf16, {}, keep, device);
   Largest largest = largest_of(ranges);
-  if (parts.int8)
+  if (parts.bytes)
     for (const auto& [name, range] : ranges.values) largest[concat(name, "/dequantized")] = largest.at(name);
   return target_of(graph, DType::f16, unfit_for_f16(graph, largest, "in calibration"), keep, device);
 }
@@ -317,7 +344,9 @@ Graph in_precision(Graph graph, const std::string& precision, const Ranges& rang
                    const std::string& device, const PassOptions& passes) {
   const PrecisionParts parts = parts_of(precision).value();
   Placement placed;
-  if (parts.int8) placed = quantize(graph, ranges, "the ranges", placement, parts.half.has_value(), passes, nullptr);
+  if (parts.bytes)
+    placed = quantize(graph, ranges, "the ranges", placed_in(*parts.bytes, placement), parts.half.has_value(), passes,
+                      nullptr);
   if (parts.half || parts.tf32) {
     PrecisionTarget target{.tf32 = true};
     if (parts.half) target = target_of(graph, parts, ranges, placement.keep_nodes, device);
@@ -327,10 +356,11 @@ Graph in_precision(Graph graph, const std::string& precision, const Ranges& rang
   return graph;
 }
 
-std::map<std::string, std::vector<std::string>> int8_layers(const Graph& graph, const BuildOptions& options) {
+std::map<std::string, std::vector<std::string>> layers_in_bytes(const Graph& graph, const BuildOptions& options) {
   const std::shared_ptr<const Ranges> given = ranges_of(options);
   const Ranges ranges = given ? *given : Ranges();
-  const Placement placement = place_quantization(graph, ranges, options.placement);
+  const DType dtype = parts_of(options.precision).value().bytes.value();
+  const Placement placement = place_quantization(graph, ranges, placed_in(dtype, options.placement));
   std::map<std::string, std::vector<std::string>> layers;
   for (int32_t n = 0; n < graph.node_count(); ++n) {
     const Node& node = graph.node({n});
@@ -347,8 +377,9 @@ void apply_precision(Graph& graph, EngineInfo& info, const BuildOptions& options
   const KeptNodes& keep = options.placement.keep_nodes;
   Ranges ranges;
   if (options.is_calibrated()) ranges = ranges_for(info, options);
+  if (!multiplies_float8(options.device)) run_passes(graph, options.passes, float8_pipeline());
   std::set<std::string> row_scales;
-  if (parts.int8) row_scales = quantize(graph, ranges, parts.half.has_value(), info, options);
+  if (parts.bytes) row_scales = quantize(graph, ranges, parts, info, options);
   if (!parts.half && !parts.tf32) return;
   with_context([&] { return concat("precision ", precision); },
                [&] {

@@ -15,7 +15,8 @@ namespace temper {
 
 // What a precision asks for. "int8+fp16": what is quantized in INT8, everything else in f16.
 struct PrecisionParts {
-  bool int8 = false, tf32 = false;
+  std::optional<DType> bytes;  // i8; f8e4m3fn, of matrix products alone
+  bool tf32 = false;
   std::optional<DType> half;  // f16, bf16
 };
 // Nothing for what is no precision.
@@ -39,6 +40,8 @@ std::string lacks_precision(const std::string& device, const std::string& precis
 
 // Has the device instructions for bf16? Without them it is refused.
 bool computes_bf16(const std::string& device);
+// Has it products of f8e4m3fn? GPUs of compute capability 8.9 and later do.
+bool multiplies_float8(const std::string& device);
 // What a CPU without them is told; a refusal goes on with what there is instead.
 std::string_view why_no_bf16();
 
@@ -48,13 +51,13 @@ std::string_view why_no_bf16();
 Graph in_precision(Graph graph, const std::string& precision, const Ranges& ranges, const PlacementOptions& placement,
                    const std::string& device, const PassOptions& passes);
 
-// The quantize and dequantize nodes that int8 puts into an optimised f32 graph, before anything is folded: what a Q/DQ
-// model holds.
+// The quantize and dequantize nodes that int8 and fp8 put into an optimised f32 graph, before anything is folded: what
+// a Q/DQ model holds.
 Placement placement_of(Graph graph, const Ranges& ranges, const PlacementOptions& options, const PassOptions& passes);
 
-// Of an optimised f32 graph, the convolutions and products that are in int8 by the options, each with the names of the
-// values that it reads quantized.
-std::map<std::string, std::vector<std::string>> int8_layers(const Graph& graph, const BuildOptions& options);
+// Of an optimised f32 graph, the convolutions and products that are in 8 bits by the options, each with the names of
+// the values that it reads quantized.
+std::map<std::string, std::vector<std::string>> layers_in_bytes(const Graph& graph, const BuildOptions& options);
 
 // With int8, first the quantize pipeline by the ranges of the options; writes options.qdq. With 16 bits or tf32, then
 // the precision pipeline, where fp16 leaves in fp32 what it does not hold, as the ranges or, without them, a run on

@@ -2,11 +2,14 @@
 #include "quantize/placement.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <set>
 
+#include "base/small_types.h"
 #include "base/threads.h"
 #include "graph/finite.h"
 #include "graph/ops/broadcast.h"
@@ -18,6 +21,7 @@
 #include "graph/ops/pool.h"
 #include "graph/ops/quantize.h"
 #include "graph/ops/reshape.h"
+#include "graph/ops/resize.h"
 #include "graph/ops/transpose.h"
 #include "graph/product.h"
 #include "quantize/row_scales.h"
@@ -186,8 +190,9 @@ class Placer {
                                                : "bf16",
                     " as asked");
     const bool first = !has_before_[index_of(node)], last = !has_after_[index_of(node)];
-    if (options_.keep_first && first) return "kept out of int8: a first layer";
-    if (options_.keep_last && last) return "kept out of int8: a last layer";
+    if (options_.keep_first && first) return concat("kept out of ", float8() ? "fp8" : "int8", ": a first layer");
+    if (options_.keep_last && last) return concat("kept out of ", float8() ? "fp8" : "int8", ": a last layer");
+    if (float8() && !node.op.is<ops::MatMul>()) return "a convolution has no form in 8-bit floats";
     if (std::string why = why_not_weights(node); !why.empty()) return why;
     const Tensor* weights = graph_.constant(node.inputs[1]);
     if (!all_finite(*weights)) {
@@ -197,6 +202,7 @@ class Placer {
     }
     return has_row_scales(node) ? "" : refusal(node.inputs[0]);
   }
+  bool float8() const { return options_.dtype == DType::f8e4m3fn; }
   size_t index_of(const Node& node) const { return size_t(graph_.value(node.outputs[0]).producer.index); }
 
   void choose_product(NodeId id) {
@@ -208,6 +214,7 @@ class Placer {
     integer_.insert(id.index);
     if (has_row_scales(node)) return;
     wanted_[size_t(node.inputs[0].index)] = 1;
+    if (float8()) return;
     // Residuals: what the epilogue reads that is as large as the output.
     const Program& epilogue = *epilogue_of(node.op);
     for (size_t i = node.inputs.size() - size_t(epilogue.inputs - 1); i < node.inputs.size(); ++i)
@@ -220,6 +227,10 @@ class Placer {
   // Broadcast, gather and the maxima of reductions stay on floats, and so does a mean over axes that are data.
   Movement movement_of(const Node& node) const {
     if (node.outputs.size() != 1) return Movement::none;
+    if (float8())
+      return flow_of(node.op, 0) == Flow::moved && !node.op.is<ops::Broadcast, ops::Gather, ops::Pad, ops::Resize>()
+                 ? Movement::keeps
+                 : Movement::none;
     if (const auto* pad = node.op.get_if<ops::Pad>()) {
       if (pad->kind != ops::PadKind::constant || node.inputs.size() < 2 || !node.inputs[1].valid())
         return Movement::keeps;
@@ -266,8 +277,26 @@ class Placer {
     for (int32_t v = 0; v < graph_.value_count(); ++v)
       if (wanted_[size_t(v)]) {
         float& scale = scales_[find(v)];
-        scale = std::max(scale, range_of({v})->scale);
+        scale = std::max(scale, scale_for(*range_of({v})));
       }
+  }
+
+  // Of f8e4m3fn the largest number is 448; where nothing but a scale of i8 is known, what that reaches.
+  static constexpr float kMostFloat8 = 448, kMostInteger = 127;
+  float scale_for(const TensorRange& range) const {
+    if (!float8()) return range.scale;
+    const float seen = std::max(std::fabs(range.min), std::fabs(range.max));
+    const float scale = (seen > 0 && std::isfinite(seen) ? seen : range.scale * kMostInteger) / kMostFloat8;
+    return std::max(scale, std::numeric_limits<float>::min());
+  }
+  float scale_of_weights(float largest) const {
+    if (!float8()) return scale_of(double(largest));
+    return largest > 0 ? std::max(largest / kMostFloat8, std::numeric_limits<float>::min()) : 1;
+  }
+  // One weight in units of its scale, as a byte.
+  int8_t weight_as_byte(float weight) const {
+    if (float8()) return std::bit_cast<int8_t>(float_to_e4m3(weight));
+    return int8_t(std::clamp(std::nearbyint(weight), -kMostInteger, kMostInteger));
   }
 
   // ---- the new graph ----
@@ -289,7 +318,9 @@ class Placer {
     ValueId& scale = scale_constants_[group];
     if (!scale.valid()) scale = graph.add_constant(concat(name, "/scale"), Tensor::of<float>({}, {scales_.at(group)}));
     const ValueId q =
-        graph.add(ops::Quantize{}, {value, scale}, concat(name, "/quantize"), {concat(name, "/quantized")}).at(0);
+        graph
+            .add(ops::Quantize{options_.dtype}, {value, scale}, concat(name, "/quantize"), {concat(name, "/quantized")})
+            .at(0);
     return graph.add(ops::Dequantize{}, {q, scale}, concat(name, "/dequantize"), {concat(name, "/dequantized")}).at(0);
   }
 
@@ -301,8 +332,8 @@ class Placer {
     const int64_t outer = n > 0 && inner > 0 ? w.count() / (n * inner) : 0;
     const float* const from = w.data<float>();
     std::vector<float> scales(static_cast<size_t>(n));
-    Tensor integers(DType::i8, w.dims());
-    int8_t* const to = integers.data<int8_t>();
+    Tensor integers(options_.dtype, w.dims());
+    auto* const to = reinterpret_cast<int8_t*>(integers.raw_mutable());
     constexpr int64_t kWorthAThread = int64_t(1) << 16;  // elements
     parallel_for(n, std::max<int64_t>(1, kWorthAThread / std::max<int64_t>(1, outer * inner)),
                  [&](int64_t begin, int64_t end) {
@@ -315,10 +346,8 @@ class Placer {
                    each([&](int64_t i, int64_t c) {
                      amax[size_t(c - begin)] = std::max(amax[size_t(c - begin)], std::fabs(from[i]));
                    });
-                   for (int64_t c = begin; c < end; ++c) scales[size_t(c)] = scale_of(double(amax[size_t(c - begin)]));
-                   each([&](int64_t i, int64_t c) {
-                     to[i] = int8_t(std::clamp(std::nearbyint(from[i] / scales[size_t(c)]), -127.0f, 127.0f));
-                   });
+                   for (int64_t c = begin; c < end; ++c) scales[size_t(c)] = scale_of_weights(amax[size_t(c - begin)]);
+                   each([&](int64_t i, int64_t c) { to[i] = weight_as_byte(from[i] / scales[size_t(c)]); });
                  });
     const std::string& name = graph_.value(old).name;
     result.integers = result_.graph.add_constant(concat(name, "/quantized"), std::move(integers));
@@ -405,7 +434,7 @@ class Placer {
       for (ValueId id : node.inputs) narrow |= id.valid() && wanted_[size_t(id.index)];
       return narrow ? "computes in fp32, between 8-bit values" : "computes in fp32";
     }
-    return concat(name_of(node.op), " has no integer form");
+    return concat(name_of(node.op), float8() ? " has no form in 8-bit floats" : " has no integer form");
   }
 };
 

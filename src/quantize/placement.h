@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Places quantization: an optimised f32 graph and its ranges become a graph with quantize and dequantize nodes. The
 // canonical form: activations s8 symmetric with one scale a tensor, weights s8 symmetric with one scale an output
-// channel.
+// channel; or both in f8e4m3fn, with scales alike.
 #pragma once
 #include <array>
 #include <map>
@@ -27,6 +27,7 @@ ActivationScales parse_activation_scales(std::string_view name);  // throws Erro
 
 struct PlacementOptions {
   ActivationScales activation_scales = ActivationScales::tensor;
+  DType dtype = DType::i8;  // or f8e4m3fn
   bool keep_first = false;  // convolutions and products that no other one stands before stay in f32
   bool keep_last = false;   // ... that no other one follows
   KeptNodes keep_nodes;
@@ -34,7 +35,7 @@ struct PlacementOptions {
 
 struct PlacedNode {
   std::string node, op;
-  bool integer = false;  // computes on, or moves, 8-bit integers
+  bool integer = false;  // computes on, or moves, what has 8 bits
   std::string reason;    // why not, where it does not
 };
 
@@ -55,6 +56,9 @@ struct Placement {
 // only reshaped or transposed has that of what it was made from. Any other missing or unusable range keeps what needs
 // it in f32, with a warning that names the value. Throws Error{usage} where keep_nodes names no convolution or product
 // of the graph, or the ranges name no value of it at all.
+//
+// In f8e4m3fn: matrix products alone, and what only moves elements in front of them; residuals stay as they are. The
+// scale is that of the largest magnitude that was seen, which becomes 448, the largest number.
 //
 // With scales for each token a matrix product reads its input as it was computed, quantized by rows, once for all such
 // products that read it, and is folded already; its residual stays f32. Without any ranges what needs one stays in f32,

@@ -18,7 +18,7 @@ struct Machine {
 
   LayerMix mix(DType half = DType::f16) {
     return layers_by_speed(
-        kLayers, half,
+        kLayers, "int8", half,
         [&](const std::string&, const KeptNodes& keep) {
           built.push_back(keep);
           auto plan = std::make_shared<Plan>();
@@ -91,8 +91,8 @@ TEST(LayersBySpeed, WhatCannotBeMeasuredIsNotMixed) {
     ADD_FAILURE();
     return false;
   };
-  EXPECT_TRUE(layers_by_speed(kLayers, DType::f16, none, never).keep.empty());
-  EXPECT_TRUE(layers_by_speed({}, DType::f16, none, never).text.empty());
+  EXPECT_TRUE(layers_by_speed(kLayers, "int8", DType::f16, none, never).keep.empty());
+  EXPECT_TRUE(layers_by_speed({}, "int8", DType::f16, none, never).text.empty());
 }
 
 }  // namespace

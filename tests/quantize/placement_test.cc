@@ -33,6 +33,34 @@ std::string placed(std::string_view text, const Ranges& ranges, const PlacementO
 
 constexpr std::string_view kConv = "strides=[1,1] dilations=[1,1] pads=[0,0,0,0]";
 
+TEST(Placement, InFloat8MatrixProductsAloneGetPairsByTheLargestThatWasSeen) {
+  PlacementOptions options;
+  options.dtype = DType::f8e4m3fn;
+  Ranges ranges = ranges_of({{"x", 1.0f}, {"c", 1.0f}, {"m", 3.0f}});
+  ranges.values["m"].min = -448;  // clipped by its scale
+  ranges.values["m"].max = 224;
+  const std::string text = concat(
+      "graph \"g\"\ninput %x: f32[1,1,2,2]\nconst %w: f32[2,1,1,1] = [1,2]\n%c: f32[1,2,2,2] = conv(%x, %w) ", kConv,
+      " @\"conv\"\n%m: f32[1,2,4] = reshape(%c) shape=[1,2,4]\nconst %v: f32[4,2] = [448,0,0,0,-896,0,0,0]\n"
+      "%y: f32[1,2,2] = matmul(%m, %v, %m2) epilogue=\"(2) 2=add.f32(0,1)\" @\"product\"\noutput \"y\" = %y\n");
+  std::string with_residual = text;
+  with_residual.replace(with_residual.find("%y:"), 0, "const %m2: f32[2] = [1,2]\n");
+  const Placement placement = place_quantization(parse_graph(with_residual), ranges, options);
+  verify(placement.graph);
+  const std::string printed = print(placement.graph);
+  for (const char* line : {
+           "%c: f32[1,2,2,2] = conv(%x, %w)",
+           "const %c/scale: f32[] = [1]",
+           "f8e4m3fn[1,2,4] = quantize(%m, %c/scale) dtype=f8e4m3fn",
+           "const %v/quantized: f8e4m3fn[4,2] = [118,0,0,0,254,0,0,0]",
+           "const %v/scale: f32[2] = [2,1]",
+       })
+    EXPECT_NE(printed.find(line), std::string::npos) << line << "\n" << printed;
+  EXPECT_EQ(placement.integer_products, 1);
+  EXPECT_EQ(placement.products, 2);
+  EXPECT_EQ(placement.nodes[0].reason, "a convolution has no form in 8-bit floats");
+}
+
 TEST(Placement, AConvolutionGetsPairsForItsInputAndResidualAndWeightsPerChannel) {
   EXPECT_EQ(placed(concat("graph \"g\"\n"
                           "input %x: f32[1,1,2,2]\n"

@@ -107,9 +107,9 @@ MixedSearch keep_budget(const Options& options, BuildOptions& build, std::option
 // Layers that are not in the precision asked for, by reason.
 void print_kept(const EngineInfo& info) {
   print_text(concat(info.lowered_products, " of ", info.products, " convolutions and products in ", info.precision,
-                    info.not_lowered.empty()   ? ""
-                    : info.precision == "int8" ? "; not in int8:"
-                                               : "; in fp32:"));
+                    info.not_lowered.empty()                              ? ""
+                    : info.precision == "int8" || info.precision == "fp8" ? concat("; not in ", info.precision, ":")
+                                                                          : "; in fp32:"));
   std::vector<std::pair<std::string, std::vector<std::string>>> reasons;  // in the order in which they come
   for (const std::string& line : info.not_lowered) {
     const size_t split = line.find(": ");
@@ -190,21 +190,22 @@ void add_build(Command& verb, Context& context) {
   verb.add_option("--dump-passes", options->dump_folder,
                   "folder to write the graph to after each pass that changes it, those of the precision and the device "
                   "included");
-  verb.add_option(
-          "--max-drop", options->max_drop,
-          "int8, fp16, bf16, int8 with 16 bits, best: loss that is allowed on --data, like 0.5%; the layers that lose "
-          "most stay in fp32 (with int8 in 16 bits if that is enough) until the loss is within it")
-      .needs(verb.add_option(
-          "--data", options->data,
-          "samples that --max-drop measures the loss on; without --calibration they also calibrate int8 and fp16"));
+  verb.add_option("--max-drop", options->max_drop,
+                  "int8, fp8, fp16, bf16, 8 bits with 16, best: loss that is allowed on --data, like 0.5%; the layers "
+                  "that lose "
+                  "most stay in fp32 (with 8 bits in 16 if that is enough) until the loss is within it")
+      .needs(verb.add_option("--data", options->data,
+                             "samples that --max-drop measures the loss on; without --calibration they also calibrate "
+                             "int8, fp8 and fp16"));
   verb.add_option(
       "--metric", options->metric,
       "metric that --max-drop limits: top1 (default with labels), agreement (default for a classifier "
       "without labels, and for texts), perplexity (of a language model, its rise), cosine (1 - cosine) or snr "
       "(noise / signal)");
-  verb.add_option("--raise-to", options->raise_to,
-                  "int8: precision of the layers that --max-drop takes out of int8: bf16 (fp32 if bf16 loses too much) "
-                  "or fp32; by default bf16 if the device has it, and with int8+fp16 or int8+bf16 these 16 bits");
+  verb.add_option(
+      "--raise-to", options->raise_to,
+      "int8, fp8: precision of the layers that --max-drop takes out of 8 bits: bf16 (fp32 if bf16 loses too "
+      "much) or fp32; by default bf16 if the device has it, and with +fp16 or +bf16 these 16 bits");
   verb.add_option("--method", options->method,
                   "int8: method of that calibration: auto (the one closest to FP32 on held-out samples), entropy, "
                   "minmax, percentile[:99.99] or mse")

@@ -26,7 +26,8 @@ void add_kit(Command& verb, Context& context) {
   verb.add_option("model", options->model, "the ONNX model to put into the kit").required();
   verb.add_option("-o,--output", options->folder, "the folder to write").required();
   verb.add_option("--precision", options->flags.precision, "precision that devices build")
-      .check(one_of({"fp32", "bf16", "int8", "int8+bf16", "fp16", "tf32", "int8+fp16", "best"}))
+      .check(one_of(
+          {"fp32", "bf16", "int8", "int8+bf16", "fp16", "tf32", "int8+fp16", "fp8", "fp8+bf16", "fp8+fp16", "best"}))
       .capture_default_str();
   verb.add_option("--calibration", options->flags.calibration,
                   "int8, fp16: the file of ranges that `temper calibrate` wrote for this model");

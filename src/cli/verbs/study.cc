@@ -190,7 +190,7 @@ void add_study(Command& verb, Context& context) {
   options->config.add_to(verb);
   verb.add_option("--precision", options->flags.precision,
                   "precisions to study, separated by commas: fp32, bf16, int8, int8+bf16, on a GPU also fp16, tf32, "
-                  "int8+fp16; fp32 is always included for comparison")
+                  "int8+fp16, fp8, fp8+bf16, fp8+fp16; fp32 is always included for comparison")
       .capture_default_str();
   add_device_flags(verb, options->flags);
   add_shape_flag(verb, options->flags);

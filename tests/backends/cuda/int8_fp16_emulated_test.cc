@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// INT8 with 16 bits on an emulated GPU: against fp32, and where the borders between integers and floats lie.
+// INT8 and FP8, alone and with 16 bits, on an emulated GPU: against fp32, and where the borders between formats lie.
 #include <algorithm>
 #include <cmath>
 
 #include "../../plan/helpers.h"
+#include "../run_tactic.h"
+#include "base/small_types.h"
 #include "emulated_gpu.h"
 #include "graph/product.h"
 #include "optimize/build_engine.h"
@@ -101,6 +103,24 @@ Graph normed_block() {
       blobs);
 }
 
+// A layer of a transformer, whose heads are one.
+Graph transformer_layer() {
+  std::vector<Tensor> blobs;
+  for (uint32_t i = 0; i < 6; ++i) blobs.push_back(scaled({32, 32}, 1 + i, 0.2f));
+  return parse_graph(
+      "graph \"layer\"\ninput %x: f32[2,20,32]\nconst %wq: f32[32,32] = #0\nconst %wk: f32[32,32] = #1\n"
+      "const %wv: f32[32,32] = #2\nconst %wo: f32[32,32] = #3\nconst %w1: f32[32,32] = #4\nconst %w2: f32[32,32] = #5\n"
+      "%q: f32[2,20,32] = matmul(%x, %wq) epilogue=\"(1) 1=constant.f32[0.176] 2=mul.f32(0,1)\" @\"q\"\n"
+      "%k: f32[2,20,32] = matmul(%x, %wk) @\"k\"\n%v: f32[2,20,32] = matmul(%x, %wv) @\"v\"\n"
+      "%s: f32[2,20,20] = matmul(%q, %k) transpose_b=true @\"scores\"\n%p: f32[2,20,20] = softmax(%s) axis=2\n"
+      "%c: f32[2,20,32] = matmul(%p, %v) @\"context\"\n"
+      "%o: f32[2,20,32] = matmul(%c, %wo, %x) epilogue=\"(2) 2=add.f32(0,1)\" @\"o\"\n"
+      "%n: f32[2,20,32] = normalize(%o) axes=[2]\n"
+      "%h: f32[2,20,32] = matmul(%n, %w1) epilogue=\"(1) 1=relu.f32(0)\" @\"up\"\n"
+      "%y: f32[2,20,32] = matmul(%h, %w2, %n) epilogue=\"(2) 2=add.f32(0,1)\" @\"down\"\noutput \"y\" = %y\n",
+      blobs);
+}
+
 TEST_F(EmulatedMix, ConvolutionsWithANormAnswerAsInFp32AndNothingBetweenThemIsWide) {
   const Tensor x = noise({2, 8, 9, 9}, 7);
   for (const char* precision : {"int8+fp16", "int8+bf16"}) {
@@ -180,22 +200,8 @@ TEST_F(EmulatedMix, WhatSixteenBitsDoNotHoldStaysInFp32) {
 
 // Heads by slices of what int8 gave; softmax and sums of rows in 16 bits.
 TEST_F(EmulatedMix, ALayerOfATransformerHasItsAttentionInSixteenBits) {
-  std::vector<Tensor> blobs;
-  for (uint32_t i = 0; i < 6; ++i) blobs.push_back(scaled({32, 32}, 1 + i, 0.2f));
-  const Graph layer = parse_graph(
-      "graph \"layer\"\ninput %x: f32[2,20,32]\nconst %wq: f32[32,32] = #0\nconst %wk: f32[32,32] = #1\n"
-      "const %wv: f32[32,32] = #2\nconst %wo: f32[32,32] = #3\nconst %w1: f32[32,32] = #4\nconst %w2: f32[32,32] = #5\n"
-      "%q: f32[2,20,32] = matmul(%x, %wq) epilogue=\"(1) 1=constant.f32[0.176] 2=mul.f32(0,1)\" @\"q\"\n"
-      "%k: f32[2,20,32] = matmul(%x, %wk) @\"k\"\n%v: f32[2,20,32] = matmul(%x, %wv) @\"v\"\n"
-      "%s: f32[2,20,20] = matmul(%q, %k) transpose_b=true @\"scores\"\n%p: f32[2,20,20] = softmax(%s) axis=2\n"
-      "%c: f32[2,20,32] = matmul(%p, %v) @\"context\"\n"
-      "%o: f32[2,20,32] = matmul(%c, %wo, %x) epilogue=\"(2) 2=add.f32(0,1)\" @\"o\"\n"
-      "%n: f32[2,20,32] = normalize(%o) axes=[2]\n"
-      "%h: f32[2,20,32] = matmul(%n, %w1) epilogue=\"(1) 1=relu.f32(0)\" @\"up\"\n"
-      "%y: f32[2,20,32] = matmul(%h, %w2, %n) epilogue=\"(2) 2=add.f32(0,1)\" @\"down\"\noutput \"y\" = %y\n",
-      blobs);
   const Tensor x = noise({2, 20, 32}, 7);
-  EXPECT_LT(distance(layer, x, "int8+fp16"), 0.04);
+  EXPECT_LT(distance(transformer_layer(), x, "int8+fp16"), 0.04);
   for (const auto& [name, dtype] : products()) EXPECT_EQ(dtype, DType::i8) << name;
   bool attention = false;
   for (const Segment& segment : engine_->plans().at(0)->segments)
@@ -205,6 +211,94 @@ TEST_F(EmulatedMix, ALayerOfATransformerHasItsAttentionInSixteenBits) {
         EXPECT_EQ(step.problem.inputs[0].type.dtype, DType::f16);
       }
   EXPECT_TRUE(attention);
+}
+
+// Convolutions, and products of two values that are computed, stay above.
+TEST_F(EmulatedMix, InFp8MatrixProductsAloneAreInEightBits) {
+  const Tensor x = noise({2, 20, 32}, 7);
+  for (const char* precision : {"fp8", "fp8+fp16", "fp8+bf16"}) {
+    EXPECT_LT(distance(transformer_layer(), x, precision), 0.06) << precision;
+    for (const auto& [name, dtype] : products())
+      if (name != "scores" && name != "context") EXPECT_EQ(dtype, DType::f8e4m3fn) << precision << ": " << name;
+  }
+  distance(normed_block(), noise({2, 8, 9, 9}, 7), "fp8+fp16");
+  for (const auto& [name, dtype] : products()) EXPECT_EQ(dtype, DType::f16) << name;
+  distance(normed_block(), noise({2, 8, 9, 9}, 7), "fp8");
+  for (const auto& [name, dtype] : products()) EXPECT_EQ(dtype, DType::f32) << name;
+  const auto& kept = engine_->info().not_lowered;
+  EXPECT_TRUE(std::ranges::any_of(kept, [](const std::string& line) {
+    return line.find("convolution has no form in 8-bit floats") != line.npos;
+  })) << ::testing::PrintToString(kept);
+}
+
+TEST_F(EmulatedMix, LayersAreKeptOutOfFp8) {
+  const Tensor x = noise({2, 20, 32}, 7);
+  const double all = distance(transformer_layer(), x, "fp8+fp16");
+  EXPECT_LT(distance(transformer_layer(), x, "fp8+fp16", {{"up", DType::f16}, {"down", DType::f32}}), all);
+  EXPECT_EQ(products().at("up"), DType::f16);
+  EXPECT_EQ(products().at("down"), DType::f32);
+  EXPECT_EQ(products().at("o"), DType::f8e4m3fn);
+}
+
+TEST_F(EmulatedMix, GpusWithoutFp8AreToldSo) {
+  exchange(80);
+  const Tensor x = noise({2, 20, 32}, 7);
+  try {
+    distance(transformer_layer(), x, "fp8+fp16");
+    ADD_FAILURE() << "it was built";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::unsupported);
+    EXPECT_NE(std::string(error.what()).find("those of compute capability 8.9 and later do; use --precision int8+fp16"),
+              std::string::npos)
+        << error.what();
+  }
+  exchange(89);
+  EXPECT_LT(distance(transformer_layer(), x, "fp8+fp16"), 0.06);
+}
+
+double largest_of(const Tensor& tensor) {
+  double most = 0;
+  for (const double x : tensor.to_doubles()) most = std::max(most, std::fabs(x));
+  return most;
+}
+
+// A model in FP8 answers as its graph says on every device: where there are no such products, they are of f32.
+TEST_F(EmulatedMix, ModelsInFp8AnswerOnEveryDevice) {
+  std::vector<Tensor> blobs{noise({32, 48}, 3), Tensor::of<float>({48}, std::vector<float>(48, 0.3f)),
+                            noise({32, 48}, 5), Tensor::of<float>({}, {0.05f})};
+  for (size_t i : {0, 2}) {
+    Tensor codes(DType::f8e4m3fn, blobs[i].dims());
+    for (int64_t e = 0; e < codes.count(); ++e)
+      codes.raw_mutable()[e] = std::byte(float_to_e4m3(blobs[i].data<float>()[e]));
+    blobs[i] = codes;
+  }
+  const Graph graph = parse_graph(
+      "graph \"fp8\"\ninput %x: f32[7,32]\nconst %s: f32[] = #3\nconst %w: f8e4m3fn[32,48] = #0\n"
+      "const %sw: f32[48] = #1\nconst %v: f8e4m3fn[32,48] = #2\n"
+      "%q: f8e4m3fn[7,32] = quantize(%x, %s) dtype=f8e4m3fn axis=0\n%d: f32[7,32] = dequantize(%q, %s) dtype=f32 "
+      "axis=0\n"
+      "%wd: f32[32,48] = dequantize(%w, %sw) dtype=f32 axis=1\n"
+      "%h: f32[7,48] = matmul(%d, %wd) epilogue=\"(1) 1=relu.f32(0)\" @\"up\"\n"
+      "%hq: f8e4m3fn[7,48] = quantize(%h, %s) dtype=f8e4m3fn axis=0\n"
+      "%hd: f32[7,48] = dequantize(%hq, %s) dtype=f32 axis=0\n%vd: f32[32,48] = dequantize(%v, %s) dtype=f32 axis=0\n"
+      "%y: f32[7,32] = matmul(%hd, %vd) transpose_b=true @\"down\"\noutput \"y\" = %y\n",
+      blobs);
+  const Tensor x = noise({7, 32}, 9), want = run_reference(graph, {x}).at(0);
+  for (const int capability : {75, 80, 89, 90}) {
+    exchange(capability);
+    for (const char* device : {"cpu", "cuda:0"}) {
+      BuildOptions options;
+      options.device = device;
+      options.measure = false;
+      engine_ = build_engine(graph, {}, options);
+      // Ties that fall the other way, for sums in another order, are one code of 16.
+      EXPECT_EQ(testing::difference(Session(engine_).run({x}).at(0), want, 1e-3, 0.02 * largest_of(want)), "")
+          << device << ' ' << capability;
+      const bool own = device != std::string_view("cpu") && capability >= 89;
+      if (device != std::string_view("cpu"))
+        for (const auto& [name, dtype] : products()) EXPECT_EQ(dtype, own ? DType::f8e4m3fn : DType::f32) << capability;
+    }
+  }
 }
 
 }  // namespace
