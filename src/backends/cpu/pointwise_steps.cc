@@ -208,22 +208,21 @@ decltype(auto) visit_held(DType dtype, F&& f) {
 }  // namespace
 
 template <class A, class B>
-StepFn cast_step() {
+StepFn loop_of_cast() {
   return TEMPER_UNARY(A, B, (convert<B, A>(x)));
 }
 
+// The bits of an integer that is cast to another one depend on the sign of neither, but of the narrower of two.
+template <class A, class B>
+StepFn cast_step() {
+  if constexpr (is_number<A> && is_number<B>)
+    return loop_of_cast<std::conditional_t<sizeof(B) <= sizeof(A), std::make_signed_t<A>, A>, std::make_signed_t<B>>();
+  else return loop_of_cast<A, B>();
+}
+
 StepFn find_cast(DType from, DType to) {
-  return visit_held(from, [&]<class A>() {
-    return visit_held(to, [&]<class B>() -> StepFn {
-      // The bits of an integer that is cast to another one depend on the sign of neither, but of the narrower of two.
-      if constexpr (is_number<A> && is_number<B>) {
-        using To = std::make_signed_t<B>;
-        return cast_step<std::conditional_t<sizeof(B) <= sizeof(A), std::make_signed_t<A>, A>, To>();
-      } else {
-        return cast_step<A, B>();
-      }
-    });
-  });
+  return visit_held(from,
+                    [&]<class A>() { return visit_held(to, [&]<class B>() -> StepFn { return cast_step<A, B>(); }); });
 }
 
 StepFn find_step(Scalar op, DType from, DType to) {
