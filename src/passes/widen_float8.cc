@@ -25,10 +25,11 @@ bool widen_float8(Graph& graph, const PassOptions& options) {
   const int32_t count = graph.node_count();
   for (int32_t n = 0; n < count; ++n) {
     options.time.check_at(n);
-    const Node node = graph.node({n});
-    if (!node.op.is<ops::MatMul>() || graph.type(node.inputs[0]).dtype != DType::f8e4m3fn ||
-        (graph.value(node.outputs[0]).users.empty() && !graph.is_output(node.outputs[0])))
+    const Node& found = graph.node({n});
+    if (!found.op.is<ops::MatMul>() || graph.type(found.inputs[0]).dtype != DType::f8e4m3fn ||
+        (graph.value(found.outputs[0]).users.empty() && !graph.is_output(found.outputs[0])))
       continue;
+    const Node node = found;  // nodes are added
     std::vector<ValueId> inputs = node.inputs;
     for (size_t i : {0, 1}) inputs[i] = widened(inputs[i]);
     graph.rewrite(node.outputs[0], node.op, std::move(inputs), node.name);
