@@ -564,7 +564,7 @@ PlanFile plan_precision(Graph graph, EngineInfo info, const BuildOptions& asked,
     part.reset();
     Trials trials(plan_shapes, graph, info, asked, searches, kShare);
     LayerMix mix = layers_by_speed(
-        layers, parts.bytes == DType::i8 ? "int8" : "fp8", *parts.half,
+        layers, word_of(*parts.bytes), *parts.half,
         [&](const std::string& what, const KeptNodes& keep) {
           return trials.plan(what,
                              [&](BuildOptions& one) { one.placement.keep_nodes.insert(keep.begin(), keep.end()); });

@@ -40,6 +40,8 @@ std::vector<std::string> precisions_of_device(const std::string& device) {
   return list;
 }
 
+std::string word_of(DType bytes) { return bytes == DType::i8 ? "int8" : "fp8"; }
+
 bool quantizes(const std::string& precision) {
   const auto parts = parts_of(precision);
   return parts && parts->bytes.has_value();
@@ -197,8 +199,6 @@ PlacementOptions placed_in(DType dtype, PlacementOptions options) {
   options.dtype = dtype;
   return options;
 }
-
-std::string_view word_of(DType bytes) { return bytes == DType::i8 ? "int8" : "fp8"; }
 
 // What the ranges are called in errors.
 std::string name_of_ranges(const BuildOptions& options) {

@@ -19,6 +19,8 @@ struct PrecisionParts {
   bool tf32 = false;
   std::optional<DType> half;  // f16, bf16
 };
+// "int8" or "fp8", of PrecisionParts::bytes.
+std::string word_of(DType bytes);
 // Nothing for what is no precision.
 std::optional<PrecisionParts> parts_of(const std::string& precision);
 // Not a precision, but the request for the one whose plan is the fastest of those that the device has.
