@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "backends/cuda/rows/row_programs.h"
 #include "backends/cuda/rows/rows.h"
 #include "backends/cuda/support/program_code.h"
 #include "base/checked.h"
@@ -90,10 +91,15 @@ std::optional<Job> columns_job(const Problem& problem, const Config& config, con
   if (!columns || columns->n < 8 || columns->inner < 32 || !small_positions(columns->n * columns->inner)) return {};
   int64_t vector = 16 / size_of(x.dtype);
   while (columns->inner % vector) vector /= 2;
-  // As many threads along what is reduced as it takes to fill a GPU.
-  const int64_t threads = int64_t(gpu.sms) * 2048;
-  int64_t across = 32;
-  while (across > 8 && columns->outer * columns->inner / vector * (256 / across) < threads) across /= 2;
+  // As many threads along what is reduced as it takes to fill a GPU, but no more than have some elements each; and few
+  // idle ones beside the last columns.
+  const int64_t vectors = columns->inner / vector, enough = int64_t(gpu.sms) * 2048;
+  int64_t across = 32, threads = 256;
+  while (across > 8 && columns->outer * vectors * (threads / across) < enough) across /= 2;
+  while (across > 4 && 4 * ceil_div(vectors, across) * across > 5 * vectors) across /= 2;
+  const int64_t blocks = columns->outer * ceil_div(vectors, across);
+  while (across <= 8 && threads < 1024 && 16 * blocks * threads < 7 * enough && 8 * threads <= across * columns->n)
+    threads *= 2;
   const int64_t column_blocks = ceil_div(columns->inner, across * vector);
   if (!small_positions(columns->outer * column_blocks)) return {};
   Job job;
@@ -103,13 +109,14 @@ std::optional<Job> columns_job(const Problem& problem, const Config& config, con
   job.source.text = concat(
       "#include \"backends/cuda/support/scalar.cuh\"\nconstexpr int LANES = 1, KEPT = 1, REDUCED = 1"
       ", KIND = ",
-      int(op.kind), ", ACROSS = ", across, ", V = ", vector,
+      int(op.kind), ", ACROSS = ", across, ", V = ", vector, ", THREADS = ", threads,
+      ";\nconstexpr bool EXACT = ", !is_half(problem.outputs[0].type.dtype),
       ";\nusing Index = u32;\nusing Input = ", memory_type(x.dtype),
       ";\nusing Output = ", memory_type(problem.outputs[0].type.dtype), ";\n", programs_text(problem),
       "#include \"backends/cuda/reduce/reduce_columns.cu\"\n");
   job.parameters =
       ParameterWriter().put(uint32_t(columns->n)).put(uint32_t(columns->inner)).put_divisor(column_blocks).finish();
-  job.shape.block = {256, 1, 1};
+  job.shape.block = {uint32_t(threads), 1, 1};
   job.shape.grid = {uint32_t(columns->outer * column_blocks), 1, 1};
   return job;
 }
@@ -138,6 +145,6 @@ Recipe::Work work(const Problem& problem, const Config& config, const GpuPropert
 }  // namespace
 
 extern const Recipe reduce_recipe;
-const Recipe reduce_recipe{"cuda.reduce", 4, supports, configs, work};
+const Recipe reduce_recipe{"cuda.reduce", 5, supports, configs, work};
 
 }  // namespace temper::cuda

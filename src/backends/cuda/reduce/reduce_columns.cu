@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reductions of fp16, bf16 and f32 along one axis whose inner neighbours are kept, as channels are in channels_last: of
-// the 256 threads of a block, ACROSS lie along V neighbours each, and the others share what is reduced. Generated
-// before this text (reduce.cc): KIND (sum, mean, max, min of ops::ReduceKind), ACROSS, V, prologue() and epilogue() as
-// in reduce.cu, and what rows.cuh wants.
+// the THREADS of a block, ACROSS lie along V neighbours each, at most a warp, and the others share what is reduced.
+// Generated before this text (reduce.cc): KIND (sum, mean, max, min of ops::ReduceKind), THREADS, ACROSS, V, EXACT
+// (sums have as many digits as f32; else as many as 16 bits need), prologue() and epilogue() as in reduce.cu, and what
+// rows.cuh wants.
 #include "backends/cuda/rows/rows.cuh"
 
 constexpr int kSum = 0, kMean = 1, kMax = 2, kMin = 3;
-constexpr int DOWN = 256 / ACROSS;
+constexpr int DOWN = THREADS / ACROSS, WARPS = THREADS / 32;
 
 struct Parameters {
   u32 n, inner;  // elements that are reduced, and their stride, of which a block does ACROSS * V
@@ -20,12 +21,12 @@ struct Extreme {
   DEVICE_MEMBER double value() const { return double(best); }
 };
 using Total = decltype([] {
-  if constexpr (KIND == kSum || KIND == kMean) return FloatSum();
+  if constexpr (KIND == kSum || KIND == kMean) return typename SumOf<float, EXACT>::type();
   else return Extreme();
 }());
 
-extern "C" __global__ void __launch_bounds__(256) reduce_columns(const Input* in, Output* out, const Parameters p) {
-  __shared__ Total shared[DOWN][V][ACROSS];  // neighbouring threads' side by side: others would meet in a few banks
+extern "C" __global__ void __launch_bounds__(THREADS) reduce_columns(const Input* in, Output* out, const Parameters p) {
+  __shared__ Total shared[WARPS][V][ACROSS];  // neighbouring threads' side by side: others would meet in a few banks
   wait_for_inputs();
   const u32 outer = divide(u32(blockIdx.x), p.column_blocks),
             block = (blockIdx.x - outer * p.column_blocks.divisor) * (ACROSS * V);
@@ -41,13 +42,19 @@ extern "C" __global__ void __launch_bounds__(256) reduce_columns(const Input* in
     }
   }
 #pragma unroll
-  for (int v = 0; v < V; ++v) shared[down][v][across] = totals[v];
+  for (int mask = ACROSS; mask < 32; mask *= 2)
+#pragma unroll
+    for (int v = 0; v < V; ++v) totals[v].add(shuffle_xor(totals[v], mask));
+  if (threadIdx.x % 32 < ACROSS) {
+#pragma unroll
+    for (int v = 0; v < V; ++v) shared[threadIdx.x / 32][v][across] = totals[v];
+  }
   __syncthreads();
-  for (u32 i = threadIdx.x; i < ACROSS * V; i += 256) {
+  for (u32 i = threadIdx.x; i < ACROSS * V; i += THREADS) {
     const u32 c = block + i % ACROSS * V + i / ACROSS;
     if (c >= p.inner) continue;
     Total total = shared[0][i / ACROSS][i % ACROSS];
-    for (int d = 1; d < DOWN; ++d) total.add(shared[d][i / ACROSS][i % ACROSS]);
+    for (int w = 1; w < WARPS; ++w) total.add(shared[w][i / ACROSS][i % ACROSS]);
     const float result = float(KIND == kMean ? total.value() / double(p.n) : total.value());
     out[i64(outer) * p.inner + c] = store_as<Output>(epilogue(result));
   }
