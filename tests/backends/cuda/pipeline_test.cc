@@ -466,13 +466,15 @@ TEST(CudaRecipes, WhatWinsNowhereIsNotOfferedAndStillComputes) {
   };
   EXPECT_EQ(offered("cuda.conv.gemm", product(64), hopper).size(), 2U);
   EXPECT_EQ(offered("cuda.conv.gemm", product(64), ampere).size(), 6U);
-  const auto each_channel = [](int size) {
-    return concat("conv(f16[1,64,", size, ',', size,
-                  "], f16[64,1,3,3]*) strides=[1,1] pads=[1,1,1,1] dilations=[1,1] group=64 epilogue=\"(1)\"");
+  const auto each_channel = [](int channels, int size) {
+    return concat("conv(f16[1,", channels, ',', size, ',', size, "], f16[", channels,
+                  ",1,3,3]*) strides=[1,1] pads=[1,1,1,1] dilations=[1,1] group=", channels, " epilogue=\"(1)\"");
   };
   using Texts = std::vector<std::string>;
-  EXPECT_EQ(offered("cuda.conv.depthwise", each_channel(14), hopper), Texts{"pixels=1"});
-  EXPECT_EQ(offered("cuda.conv.depthwise", each_channel(64), hopper), (Texts{"pixels=1", "pixels=2"}));
+  EXPECT_EQ(offered("cuda.conv.depthwise", each_channel(60, 14), hopper), Texts{"pixels=1"});
+  EXPECT_EQ(offered("cuda.conv.depthwise", each_channel(60, 40), hopper), (Texts{"pixels=1", "pixels=2"}));
+  EXPECT_EQ(offered("cuda.conv.depthwise", each_channel(64, 64), hopper), Texts{"pixels=1"});
+  EXPECT_EQ(offered("cuda.conv.depthwise_matrix", each_channel(64, 64), hopper), (Texts{"groups=1", "groups=2"}));
 }
 
 TEST(EmulatedChain, StoresTilesOfSeveralPiecesFromWhereTheResidualWas) {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions of each channel by itself, as MobileNets have them, in channels_last.
+// Convolutions of each channel by itself, as MobileNets have them, in channels_last, without the matrix units.
+#include "backends/cuda/conv/conv_depthwise.h"
+
 #include <algorithm>
 
 #include "backends/cuda/gemm/gemm.h"
@@ -14,22 +16,10 @@
 
 namespace temper::cuda {
 
-namespace {
-
-constexpr int64_t kMostTaps = 7;  // along an axis
-
-// The results of a thread.
-struct Tile {
-  int64_t pixels, rows;
-  std::string text() const { return rows > 1 ? concat("tile=", rows, 'x', pixels) : concat("pixels=", pixels); }
-};
-constexpr Tile kTiles[] = {{4, 4}, {4, 1}, {2, 1}, {1, 1}};
-
-const ops::Conv& op_of(const Problem& problem) { return problem.op.get<ops::Conv>(); }
-
-Support supports(const Problem& problem) {
+Support depthwise_supports(const Problem& problem) {
+  constexpr int64_t kMostTaps = 7;  // along an axis
   if (!problem.op.is<ops::Conv>()) return refused("not a convolution");
-  const auto& op = op_of(problem);
+  const auto& op = problem.op.get<ops::Conv>();
   const Port &x = problem.inputs[0], &w = problem.inputs[1];
   const Dims in = x.dims(), weights = w.dims(), out = problem.outputs[0].dims();
   if (in.size() != 4) return refused(in.size() - 2, " spatial axes, not 2");
@@ -49,6 +39,36 @@ Support supports(const Problem& problem) {
   if (Support support = image_epilogue_supports(problem); !support.yes()) return support;
   return gemm_supports(x.type.dtype, w.type.dtype, 1, weights[0], element_count(weights), op.epilogue);
 }
+
+void pack_taps(const Problem& problem, Recipe::Work& work) {
+  const Port& w = problem.inputs[1];
+  const Dims weights = w.dims();
+  work.consumed.assign(problem.inputs.size(), false);
+  work.consumed[1] = true;
+  work.packed_bytes = byte_count(w.type.dtype, weights);
+  if (!w.constant) return;
+  work.packed.resize(size_t(work.packed_bytes));
+  transpose_on_host(w.constant->raw().data(), weights[0], element_count(weights) / weights[0], size_of(w.type.dtype),
+                    work.packed.data(), weights[0]);
+}
+
+void put_window(const Problem& problem, ParameterWriter& writer) {
+  const Dims in = problem.inputs[0].dims(), out = problem.outputs[0].dims();
+  const ops::Window window = problem.op.get<ops::Conv>().window(problem.inputs[1].dims());
+  for (int64_t value : {in[2], in[3], out[2], out[3]}) writer.put(int32_t(value));
+  for (int64_t axis : {0, 1}) writer.put(int32_t(ops::window_pads(window, axis, in[size_t(axis) + 2]).first));
+}
+
+namespace {
+
+// The results of a thread.
+struct Tile {
+  int64_t pixels, rows;
+  std::string text() const { return rows > 1 ? concat("tile=", rows, 'x', pixels) : concat("pixels=", pixels); }
+};
+constexpr Tile kTiles[] = {{4, 4}, {4, 1}, {2, 1}, {1, 1}};
+
+const ops::Conv& op_of(const Problem& problem) { return problem.op.get<ops::Conv>(); }
 
 // Small images fill a GPU with short work only.
 bool is_small(const Dims& out, const GpuProperties& gpu) {
@@ -73,6 +93,11 @@ int64_t threads_in_all(const Problem& problem, const Tile& tile) {
   return out[0] * ceil_div(out[2], tile.rows) * ceil_div(out[3], tile.pixels) * (out[1] / vector_of(problem, tile));
 }
 
+bool on_matrix_units_too(const Problem& problem, const GpuProperties& gpu) {
+  return recipe_offered(conv_depthwise_matrix_recipe, problem, concat("sm_", gpu.capability)).yes();
+}
+
+// Of large images those with tiles of some rows first, unless the matrix units take them.
 std::vector<Config> configs(const Problem& problem, const GpuProperties& gpu) {
   std::vector<Config> all;
   for (const Tile& tile : kTiles) {
@@ -81,15 +106,19 @@ std::vector<Config> configs(const Problem& problem, const GpuProperties& gpu) {
     all.push_back(std::move(config));
   }
   if (is_small(problem.outputs[0].dims(), gpu)) std::reverse(all.begin(), all.end());
+  else if (on_matrix_units_too(problem, gpu)) std::rotate(all.begin(), all.begin() + 1, all.end());
   return all;
 }
 
-// Where a tile leaves half of the GPU idle, no larger one is worth a try. Of 43 convolutions of EfficientNet-B0,
-// MobileNet-v3 and PP-OCR's detection at batch 1 on an H200 none was faster with one, and 82 of 172 kernels are of
-// such.
+// Beside the matrix units two forms still win: in 2 of 24 convolutions of EfficientNet-B0, MobileNet-v3 and ConvNeXt-T
+// at batch 1 by 4 and 17 % on an H200, in 4 of 24 at batch 128 and 32. Where a tile leaves half of the GPU
+// idle, no larger one is worth a try: of 43 convolutions of EfficientNet-B0, MobileNet-v3 and PP-OCR's detection at
+// batch 1 none was faster with one.
 size_t worth_offering(const Problem& problem, const GpuProperties& gpu) {
-  if (element_count(problem.outputs[0].dims()) == 0 || !is_small(problem.outputs[0].dims(), gpu))
-    return std::size(kTiles);
+  if (element_count(problem.outputs[0].dims()) == 0) return std::size(kTiles);
+  const bool small = is_small(problem.outputs[0].dims(), gpu);
+  if (on_matrix_units_too(problem, gpu)) return small ? 1 : 2;
+  if (!small) return std::size(kTiles);
   size_t offered = 1;
   for (size_t i = std::size(kTiles); i-- > 1; ++offered)  // the smallest first
     if (2 * ceil_div(threads_in_all(problem, kTiles[i]), threads_of(kTiles[i])) < gpu.sms) break;
@@ -122,21 +151,13 @@ std::string DepthwiseConstants::text() const {
 Recipe::Work work(const Problem& problem, const Config& config, const GpuProperties&) {
   const auto& op = op_of(problem);
   const Port &x = problem.inputs[0], &w = problem.inputs[1];
-  const Dims in = x.dims(), weights = w.dims(), dims = problem.outputs[0].dims();
+  const Dims weights = w.dims(), dims = problem.outputs[0].dims();
   const auto tile =
       std::find_if(std::begin(kTiles), std::end(kTiles), [&](const Tile& t) { return t.text() == config.text; });
   if (tile == std::end(kTiles)) fail(ErrorKind::bad_file, "cuda.conv.depthwise has no '", config.text, "'");
   Recipe::Work out;
   if (element_count(dims) == 0) return out;
-  out.consumed.assign(problem.inputs.size(), false);
-  out.consumed[1] = true;
-  out.packed_bytes = byte_count(w.type.dtype, weights);
-  if (w.constant) {  // [C, 1, taps] as [taps, C]
-    out.packed.resize(size_t(out.packed_bytes));
-    transpose_on_host(w.constant->raw().data(), weights[0], element_count(weights) / weights[0], size_of(w.type.dtype),
-                      out.packed.data(), weights[0]);
-  }
-
+  pack_taps(problem, out);
   const bool is_large = weights[2] * weights[3] > 9, goes_down = tile->rows > 1;
   const int64_t vector = vector_of(problem, *tile);
   const DType accumulator = ops::accumulator_of(x.type.dtype, w.type.dtype);
@@ -165,13 +186,11 @@ Recipe::Work work(const Problem& problem, const Config& config, const GpuPropert
   };
   job.source.text = concat("#include \"backends/cuda/support/memory.cuh\"\n", macro("NUMBERS", numbers.text()),
                            constants.text(), epilogue.text, "#include \"backends/cuda/conv/conv_depthwise.cu\"\n");
-  const ops::Window window = op.window(weights);
   const int64_t vectors = weights[0] / vector, groups = ceil_div(dims[3], tile->pixels),
                 bands = ceil_div(dims[2], tile->rows), count = threads_in_all(problem, *tile);
   ParameterWriter writer;
   writer.put(uint32_t(count)).put(uint32_t(weights[0])).put_divisor(vectors).put_divisor(groups).put_divisor(bands);
-  for (int64_t value : {in[2], in[3], dims[2], dims[3]}) writer.put(int32_t(value));
-  for (int64_t axis : {0, 1}) writer.put(int32_t(ops::window_pads(window, axis, in[size_t(axis) + 2]).first));
+  put_window(problem, writer);
   job.parameters = writer.put_numbers(numbers.values()).finish();
   const auto threads = uint32_t(constants.threads);
   job.shape.block = {threads, 1, 1};
@@ -185,7 +204,7 @@ Recipe::Work work(const Problem& problem, const Config& config, const GpuPropert
 extern const Recipe conv_depthwise_recipe;
 const Recipe conv_depthwise_recipe{.name = "cuda.conv.depthwise",
                                    .version = 5,
-                                   .supports = supports,
+                                   .supports = depthwise_supports,
                                    .configs = configs,
                                    .work = work,
                                    .worth_offering = worth_offering};
