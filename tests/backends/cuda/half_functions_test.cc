@@ -16,7 +16,7 @@ namespace temper {
 namespace {
 
 struct Function {
-  const char* name;   // in the text of the kernel
+  const char* text;   // in that of the kernel
   const char* steps;  // from value 1, of f32, to a result of f32; the last is value `result`
   int result;
   double (*exact)(double x);
@@ -30,20 +30,22 @@ double gelu_tanh(double x) {
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
 const Function kFunctions[] = {
-    {"exp_for", "2=exp.f32(1)", 2, [](double x) { return std::exp(x); }},
-    {"sigmoid_for", "2=sigmoid.f32(1)", 2, sigmoid},
-    {"sigmoid_for", "2=sigmoid.f32(1) 3=mul.f32(1,2)", 3, [](double x) { return x * sigmoid(x); }},
-    {"tanh_for", "2=tanh.f32(1)", 2, [](double x) { return std::tanh(x); }},
-    {"erf_for", "2=erf.f32(1)", 2, [](double x) { return std::erf(x); }},
-    {"gelu_for",
+    {"op::exp_for<", "2=exp.f32(1)", 2, [](double x) { return std::exp(x); }},
+    {"op::sigmoid_for<", "2=sigmoid.f32(1)", 2, sigmoid},
+    {"op::sigmoid_for<", "2=sigmoid.f32(1) 3=mul.f32(1,2)", 3, [](double x) { return x * sigmoid(x); }},
+    {"op::tanh_for<", "2=tanh.f32(1)", 2, [](double x) { return std::tanh(x); }},
+    {"op::erf_for<", "2=erf.f32(1)", 2, [](double x) { return std::erf(x); }},
+    {"op::gelu_for<",
      "2=constant.f32[0.5] 3=mul.f32(1,2) 4=constant.f32[0.7071067690849304] 5=mul.f32(1,4) 6=erf.f32(5) "
      "7=constant.f32[1] 8=add.f32(6,7) 9=mul.f32(3,8)",
      9, gelu},
-    {"gelu_tanh_for",
+    {"op::gelu_tanh_for<",
      "2=constant.f32[0.5] 3=mul.f32(1,2) 4=mul.f32(1,1) 5=mul.f32(4,1) 6=constant.f32[0.044714998453855515] "
      "7=mul.f32(5,6) 8=add.f32(1,7) 9=constant.f32[0.7978845834732056] 10=mul.f32(8,9) 11=tanh.f32(10) "
      "12=constant.f32[1] 13=add.f32(11,12) 14=mul.f32(3,13)",
      14, gelu_tanh},
+    {" * (1.0f / v", "2=constant.f32[6] 3=div.f32(1,2)", 3, [](double x) { return x / 6; }},
+    {" * (1.0f / v", "2=constant.f32[-0.37] 3=div.f32(1,2)", 3, [](double x) { return x / double(-0.37f); }},
 };
 
 Tensor all_numbers(DType dtype) {
@@ -78,7 +80,7 @@ void check_functions(const cuda::Compiler& compiler, const cuda::GpuRef& gpu) {
       const Problem problem{ops::Pointwise{program}, {{x.type()}}, {{x.type()}}};
       const Config config = pointwise.configs(problem, {}).at(0);
       const cuda::Recipe::Work work = pointwise.work(problem, config, {});
-      EXPECT_NE(work.jobs.at(0).source.text.find(concat("op::", function.name, "<")), std::string::npos);
+      EXPECT_NE(work.jobs.at(0).source.text.find(function.text), std::string::npos);
       cubins.prepare({work.jobs[0].source});
       const std::vector<double> results =
           testing::run_recipe(stream, cubins, problem, config, work, {x}).at(0).to_doubles();
@@ -95,7 +97,7 @@ void check_functions(const cuda::Compiler& compiler, const cuda::GpuRef& gpu) {
         const double off = std::fabs(got - limited) / std::min(ulp_at(dtype, limited), ulp_at(dtype, above / 2));
         if (!(off <= most)) most = off, where = argument;
       }
-      std::printf("%-14s %s at most %.3f ulp, at %g\n", function.name, std::string(name_of(dtype)).c_str(), most,
+      std::printf("%-14s %s at most %.3f ulp, at %g\n", function.text, std::string(name_of(dtype)).c_str(), most,
                   where);
       EXPECT_LE(most, 1) << "at " << where;
     }

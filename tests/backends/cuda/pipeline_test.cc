@@ -473,7 +473,7 @@ TEST(CudaRecipes, WhatWinsNowhereIsNotOfferedAndStillComputes) {
   using Texts = std::vector<std::string>;
   EXPECT_EQ(offered("cuda.conv.depthwise", each_channel(60, 14), hopper), Texts{"pixels=1"});
   EXPECT_EQ(offered("cuda.conv.depthwise", each_channel(60, 40), hopper), (Texts{"pixels=1", "pixels=2"}));
-  EXPECT_EQ(offered("cuda.conv.depthwise", each_channel(64, 64), hopper), Texts{"pixels=1"});
+  EXPECT_EQ(offered("cuda.conv.depthwise", each_channel(64, 64), hopper), (Texts{"pixels=1", "pixels=2"}));
   EXPECT_EQ(offered("cuda.conv.depthwise_matrix", each_channel(64, 64), hopper), (Texts{"groups=1", "groups=2"}));
 }
 

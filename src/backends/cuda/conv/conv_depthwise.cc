@@ -97,7 +97,8 @@ bool on_matrix_units_too(const Problem& problem, const GpuProperties& gpu) {
   return recipe_offered(conv_depthwise_matrix_recipe, problem, concat("sm_", gpu.capability)).yes();
 }
 
-// Of large images those with tiles of some rows first, unless the matrix units take them.
+// Of large images those with tiles of some rows first. What the matrix units do not do faster is bound by memory, and
+// two pixels a thread are best there.
 std::vector<Config> configs(const Problem& problem, const GpuProperties& gpu) {
   std::vector<Config> all;
   for (const Tile& tile : kTiles) {
@@ -106,21 +107,21 @@ std::vector<Config> configs(const Problem& problem, const GpuProperties& gpu) {
     all.push_back(std::move(config));
   }
   if (is_small(problem.outputs[0].dims(), gpu)) std::reverse(all.begin(), all.end());
-  else if (on_matrix_units_too(problem, gpu)) std::rotate(all.begin(), all.begin() + 1, all.end());
+  else if (on_matrix_units_too(problem, gpu)) std::rotate(all.begin(), all.begin() + 2, all.end());
   return all;
 }
 
-// Beside the matrix units two forms still win: in 2 of 24 convolutions of EfficientNet-B0, MobileNet-v3 and ConvNeXt-T
-// at batch 1 by 4 and 17 % on an H200, in 4 of 24 at batch 128 and 32. Where a tile leaves half of the GPU
-// idle, no larger one is worth a try: of 43 convolutions of EfficientNet-B0, MobileNet-v3 and PP-OCR's detection at
-// batch 1 none was faster with one.
+// Beside the matrix units a form of one or two pixels still won in 3 of 24 convolutions of EfficientNet-B0,
+// MobileNet-v3 and ConvNeXt-T at batch 1 on an H200, by 4 to 17 %, and in 3 of 24 at batch 128 and 32. Where a tile
+// leaves half of the GPU idle, no larger one is worth a try: of 43 convolutions of EfficientNet-B0, MobileNet-v3 and
+// PP-OCR's detection at batch 1 none was faster with one.
 size_t worth_offering(const Problem& problem, const GpuProperties& gpu) {
   if (element_count(problem.outputs[0].dims()) == 0) return std::size(kTiles);
-  const bool small = is_small(problem.outputs[0].dims(), gpu);
-  if (on_matrix_units_too(problem, gpu)) return small ? 1 : 2;
-  if (!small) return std::size(kTiles);
+  const bool beside = on_matrix_units_too(problem, gpu);
+  if (!is_small(problem.outputs[0].dims(), gpu)) return beside ? 1 : std::size(kTiles);
+  const size_t most = beside ? 2 : std::size(kTiles);
   size_t offered = 1;
-  for (size_t i = std::size(kTiles); i-- > 1; ++offered)  // the smallest first
+  for (size_t i = std::size(kTiles); i-- > 1 && offered < most; ++offered)  // the smallest first
     if (2 * ceil_div(threads_in_all(problem, kTiles[i]), threads_of(kTiles[i])) < gpu.sms) break;
   return offered;
 }

@@ -5,8 +5,8 @@
 
 #include "backends/cuda/conv/conv_depthwise.h"
 #include "backends/cuda/gemm/image_epilogue.h"
-#include "backends/cuda/rows/row_programs.h"
 #include "backends/cuda/support/constants.h"
+#include "backends/cuda/support/half_steps.h"
 #include "backends/cuda/support/program_code.h"
 #include "base/checked.h"
 #include "graph/ops/conv.h"
@@ -19,7 +19,7 @@ namespace {
 const ops::Conv& op_of(const Problem& problem) { return problem.op.get<ops::Conv>(); }
 
 Support supports(const Problem& problem) {
-  if (const Support support = depthwise_supports(problem); !support.yes()) return support;
+  if (Support support = depthwise_supports(problem); !support.yes()) return support;
   const Port& x = problem.inputs[0];
   if (!is_half(x.type.dtype) || problem.inputs[1].type.dtype != x.type.dtype)
     return refused("a product of ", x.type.dtype, " and ", problem.inputs[1].type.dtype);
@@ -44,30 +44,35 @@ int64_t resident_warps(const Dims& weights, int64_t groups) {
   return weights[2] * weights[3] <= 25 && groups == 1 ? 20 : 12;
 }
 
-// Of how many chunks slabs are that leave few over, and blocks that leave few warps idle.
-int64_t chunks_of_slab(int64_t chunks, int64_t resident) {
+// Of how many chunks slabs are that leave few over, in blocks that leave few warps idle. Blocks of few warps wait less
+// for each other; but where almost all of the time goes into reading, pieces of whole lines are read faster.
+int64_t chunks_of_slab(int64_t chunks, int64_t resident, bool reads_most) {
   int64_t best = 0;
-  double best_share = 0;
-  for (int64_t each = std::min<int64_t>(chunks, 10); each >= std::min<int64_t>(chunks, 4); --each) {
-    const double share =
-        double(chunks) / double(ceil_div(chunks, each) * each) * double(resident / each * each) / double(resident);
-    if (share <= best_share) continue;
+  double best_worth = 0;
+  for (int64_t each = std::min<int64_t>(chunks, reads_most ? 8 : 4); each <= std::min<int64_t>(chunks, 10); ++each) {
+    const double filled = double(chunks) / double(ceil_div(chunks, each) * each);
+    const int64_t warps = resident / each * each;
+    const double busy = double(warps) / double(resident);
+    const double worth = filled * (0.7 + 0.3 * busy) * (1 - 0.01 * double(each));
+    if (worth <= best_worth) continue;
     best = each;
-    best_share = share;
+    best_worth = worth;
   }
   return best;
 }
 
-// Nothing where there is no work for so many groups, or a block has too little shared memory for them.
+// Nothing where there is no work for so many groups, or too few registers or too little shared memory.
 std::optional<Block> block_of(const Problem& problem, int64_t groups, const GpuProperties& gpu) {
-  constexpr int64_t kWarps = 8, kStages = 6;  // of a block, at most
+  constexpr int64_t kWarps = 5, kStages = 6;  // of a block, at most
   const Dims weights = problem.inputs[1].dims(), out = problem.outputs[0].dims();
   const auto& op = op_of(problem);
   const int64_t width = out[3], batch = out[0], eights = ceil_div<int64_t>(width, 8);
   const int64_t halves = eights == 1 ? batch : eights;
-  if (groups > ceil_div<int64_t>(halves, 2)) return {};
+  if (groups > 1 && (groups > ceil_div<int64_t>(halves, 2) || weights[2] * weights[3] > 25)) return {};
   const int64_t resident = resident_warps(weights, groups);
-  Block block{.groups = groups, .warps = 1, .chunks = chunks_of_slab(weights[0] / 8, resident), .images = 1};
+  const bool reads_most = op.strides[0] * op.strides[1] > 1 && weights[2] * weights[3] <= 9;
+  Block block{
+      .groups = groups, .warps = 1, .chunks = chunks_of_slab(weights[0] / 8, resident, reads_most), .images = 1};
   while (2 * block.warps * block.chunks <= kWarps && halves > 2 * groups * block.warps) block.warps *= 2;
   if (eights == 1) block.images = 2 * groups * block.warps;
   block.blocks = std::max<int64_t>(1, resident / (block.chunks * block.warps));

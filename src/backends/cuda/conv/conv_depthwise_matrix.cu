@@ -189,7 +189,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
   u32 stage = here;
   const u32 second = lane / 16 * NEXT_TAP;
   u8* const staged = results + (across * GROUPS * 16 + row_of_8) * OUT_PITCH + (chunk * 8 + pair) * sizeof(Output);
-  bool nan = false;
+  float seen = 0;  // NaN once a sum was infinite or NaN
   float sums[RING][GROUPS][4];
   for (i32 base = 0; base < steps; base += RING) {
 #pragma unroll
@@ -205,29 +205,27 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 #pragma unroll
         for (int i = 0; i < 4; ++i) sums[turn][group][i] = 0;
 #pragma unroll
-      for (int down = 0; down < STRIDE_H; ++down) {
-        u32 pixels[GROUPS][PAIRS][4];
+      for (int down = 0; down < STRIDE_H; ++down)
 #pragma unroll
-        for (int group = 0; group < GROUPS; ++group)
+        for (int group = 0; group < GROUPS; ++group) {
+          u32 pixels[PAIRS][4];
 #pragma unroll
           for (int taps = 0; taps < PAIRS; ++taps) {
             const bool both = 2 * taps + 1 < KERNEL_W;
-            load_matrices(pixels[group][taps],
+            load_matrices(pixels[taps],
                           stage + down * ROW + group * 2 * BESIDE + taps * NEXT_PAIR + (both ? second : 0));
-            if (!both) pixels[group][taps][2] = pixels[group][taps][3] = 0;
+            if (!both) pixels[taps][2] = pixels[taps][3] = 0;
           }
 #pragma unroll
-        for (int ago = 0; ago < RING; ++ago) {
-          const int kh = ago * STRIDE_H + down;
-          if (kh >= KERNEL_H || u32(at - ago) >= u32(place.rows)) continue;
+          for (int ago = 0; ago < RING; ++ago) {
+            const int kh = ago * STRIDE_H + down;
+            if (kh >= KERNEL_H || u32(at - ago) >= u32(place.rows)) continue;
 #pragma unroll
-          for (int taps = 0; taps < PAIRS; ++taps)
-#pragma unroll
-            for (int group = 0; group < GROUPS; ++group)
-              multiply(sums[(turn + RING - ago) % RING][group], pixels[group][taps], factors[kh][2 * taps],
+            for (int taps = 0; taps < PAIRS; ++taps)
+              multiply(sums[(turn + RING - ago) % RING][group], pixels[taps], factors[kh][2 * taps],
                        2 * taps + 1 < KERNEL_W ? factors[kh][2 * taps + 1] : 0);
+          }
         }
-      }
       stage = stage == here + (STAGES - 1) * STAGE ? here : stage + STAGE;
       const i32 row = at - (RING - 1);  // ends here
       if (row < 0) continue;
@@ -246,7 +244,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
           Finished<Output> finished[2];
 #pragma unroll
           for (int v = 0; v < 2; ++v) {
-            nan |= ended[v] != ended[v];
+            seen = __fmaf_rn(ended[v], 0.0f, seen);
             finished[v] = EPILOGUE(Acc(ended[v]), columns, extras, 0, v);
           }
           store_results<Output, 2>(
@@ -254,7 +252,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
         }
     }
   }
-  if (nan) *met_nan = 1;
+  if (seen != seen) *met_nan = 1;
   __syncthreads();
   store_row(place.rows - 1);
   if (*met_nan) {

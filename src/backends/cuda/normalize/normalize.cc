@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "backends/cuda/rows/row_programs.h"
+#include "backends/cuda/support/half_steps.h"
 #include "base/checked.h"
 #include "graph/ops/fused_decode.h"
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <optional>
 
-#include "backends/cuda/rows/row_programs.h"
 #include "backends/cuda/rows/rows.h"
+#include "backends/cuda/support/half_steps.h"
 #include "backends/cuda/support/program_code.h"
 #include "base/checked.h"
 #include "graph/ops/fused.h"

@@ -30,7 +30,6 @@ struct RowsOp {
 
 // The dtype that the prologue gives.
 DType given_dtype(const Problem& problem, const RowsOp& op);
-inline bool is_half(DType dtype) { return dtype == DType::f16 || dtype == DType::bf16; }
 
 // Refuses what is not of floats, f64 with programs, and too much of either.
 Support supports_rows(const Problem& problem, const RowsOp& op);

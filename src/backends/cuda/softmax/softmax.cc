@@ -3,6 +3,7 @@
 #include "graph/ops/softmax.h"
 
 #include "backends/cuda/rows/row_programs.h"
+#include "backends/cuda/support/half_steps.h"
 
 namespace temper::cuda {
 

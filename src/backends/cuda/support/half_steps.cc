@@ -14,8 +14,6 @@ const Step* step_of(const Program& program, int value, Scalar op) {
 
 namespace {
 
-bool is_half(DType dtype) { return dtype == DType::f16 || dtype == DType::bf16; }
-
 // Whether a result is off by the same part as argument `a`, or by less.
 bool keeps_relative_error(Scalar op, int a) {
   switch (op) {
@@ -142,6 +140,12 @@ std::optional<std::string> half_text(const Program& program, size_t step, std::s
     case Scalar::tanh:
     case Scalar::erf: return concat("op::", name_of(s.op), "_for<", half, ">(v", s.args[0], ')');
     case Scalar::mul: return s.dtype == DType::f32 ? gelu_text(program, s, half) : std::nullopt;
+    case Scalar::div: {  // by a constant: a product with its reciprocal is two roundings of f32 off
+      const Step* divisor = step_of(program, s.args[1], Scalar::constant);
+      const double size = divisor ? std::fabs(divisor->number) : 0;
+      if (s.dtype != DType::f32 || !(size > 0x1p-100 && size < 0x1p100)) return std::nullopt;
+      return concat('v', s.args[0], " * (1.0f / v", s.args[1], ')');
+    }
     default: return std::nullopt;
   }
 }

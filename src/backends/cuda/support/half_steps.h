@@ -11,6 +11,8 @@
 
 namespace temper::cuda {
 
+inline bool is_half(DType dtype) { return dtype == DType::f16 || dtype == DType::bf16; }
+
 // The step that made value `value`, if it is one of f32 and of this kind; else null.
 const Step* step_of(const Program& program, int value, Scalar op);
 
