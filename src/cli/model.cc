@@ -349,6 +349,13 @@ BuildOptions build_options(const ModelFlags& flags, const std::string& path, con
   return options;
 }
 
+static BuildOptions with_shapes(BuildOptions options, const std::map<std::string, Dims>& shapes,
+                                ProgressLine& progress) {
+  for (const auto& [name, dims] : shapes) options.shapes[name] = {dims, dims, dims};
+  options.progress = progress.callback();
+  return options;
+}
+
 std::shared_ptr<const Engine> load_or_build(const std::string& path, const ModelFlags& flags, const Context& context,
                                             const std::map<std::string, Dims>& shape_override) {
   if (is_plan(path)) {
@@ -376,17 +383,14 @@ std::shared_ptr<const Engine> load_or_build(const std::string& path, const Model
              engine->info().device, "' already: ", name, " cannot change it; build it again: ", engine->info().command);
     return engine;
   }
-  BuildOptions options = build_options(flags, path, context);
-  for (const auto& [name, dims] : shape_override) options.shapes[name] = {dims, dims, dims};
   ProgressLine progress(context);
-  options.progress = progress.callback();
-  return build_engine(path, options);
+  return build_engine(path, with_shapes(build_options(flags, path, context), shape_override, progress));
 }
 
 std::shared_ptr<const Engine> build_for_batch(const std::string& path, int64_t batch, const ModelFlags& flags,
                                               const Context& context, const InputRequest& request) {
   const auto given = build_options(flags, path, context).shapes;
-  const ImportedModel model = ModelSource{path, "", {}}.import(
+  ImportedModel model = ModelSource{path, "", {}}.import(
       limits_of(flags), given);  // names and open dimensions must be known before the build
   const std::vector<InputSpec> specs = input_specs(model, path);
   const GivenInputs inputs = with_context([&] { return path; }, [&] { return read_given(request, specs, batch); });
@@ -411,7 +415,9 @@ std::shared_ptr<const Engine> build_for_batch(const std::string& path, int64_t b
              name, "=SHAPE");
     }
   }
-  return load_or_build(path, flags, context, shapes);
+  ProgressLine progress(context);
+  const BuildOptions options = with_shapes(build_options(flags, path, context), shapes, progress);
+  return model.needs_shapes ? build_engine(path, options) : build_engine(std::move(model), path, options);
 }
 
 DataModel data_model(const std::string& path, const ModelFlags& flags, const Context& context, ProgressLine& progress) {

@@ -2,6 +2,7 @@
 #include "evaluate/data_model.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "data/carried.h"
 #include "data/given_inputs.h"
@@ -20,11 +21,10 @@ DataModel::DataModel(ModelSource model, BuildOptions options) : model_(std::move
     take_ports();
     return;
   }
-  const ImportedModel imported = model_->import(options_.limits);
-  const Graph& graph = imported.graph;
-  inputs_ = input_specs(imported, model_->path);
+  read_ = model_->import(options_.limits);
+  inputs_ = input_specs(*read_, model_->path);
   if (const auto ranges = ranges_of(options_)) remember(inputs_, ranges->preprocess, "the calibration");
-  for (const GraphOutput& output : graph.outputs()) outputs_.push_back(output.name);
+  for (const GraphOutput& output : read_->graph.outputs()) outputs_.push_back(output.name);
 }
 
 void DataModel::take_ports() {
@@ -83,7 +83,10 @@ std::shared_ptr<const Engine> DataModel::engine(const Dataset& data, const Batch
   options.preprocess = data.preprocess();
   options.batch_buckets = false;
   if (!measured) options.measure = options.segments = false;
-  return engine_ = build_engine(*model_, options);
+  auto read = std::exchange(read_, std::nullopt);
+  const bool is_file = model_->bytes.empty() && !model_->graph;
+  return engine_ =
+             read && is_file ? build_engine(std::move(*read), model_->path, options) : build_engine(*model_, options);
 }
 
 void DataModel::accept_batch(const Dataset& data, BatchSizes& batch) const {

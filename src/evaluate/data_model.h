@@ -39,6 +39,7 @@ class DataModel {
   void take_ports();
 
   std::optional<ModelSource> model_;
+  std::optional<ImportedModel> read_;  // of a model that is still to be built
   std::string plan_path_;
   BuildOptions options_;
   std::shared_ptr<const Engine> engine_;  // null: still to be built

@@ -26,6 +26,7 @@ struct ImportedModel {
   std::vector<std::string> notes;  // what the user should know ("input 'x' has no shape for axis 0: named x_0")
   std::map<std::string, std::string> metadata;  // as the file has it
   std::vector<std::string> files;               // that were read: the model's, and those of its external data
+  bool needs_shapes = false;                    // it could only be read for the shapes that were given
 };
 
 // What Temper refuses of a model.

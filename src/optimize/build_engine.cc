@@ -653,24 +653,40 @@ BuildOptions begun(BuildOptions options) {
   return options;
 }
 
-std::shared_ptr<Engine> build_engine(const std::string& onnx_path, const BuildOptions& asked) {
-  const BuildOptions options = begun(asked);
+static void preload_for(const BuildOptions& options) {
   std::string tactics;  // any of which may be chosen
   for (const Tactic* tactic : find_backend(options.device).tactics()) tactics += concat('"', tactic->name, '"');
   preload(options.device, tactics, options.device_settings);
+}
+
+static std::shared_ptr<Engine> build_read(ImportedModel model, const std::string& onnx_path,
+                                          const BuildOptions& options, TimeSpent& spent) {
+  std::vector<std::string> files = model.files;
+  if (!options.calibration.empty()) files.push_back(options.calibration);
+  check_outputs(files, {{options.qdq, FileKind::our_onnx, options.force}, {options.timing_cache, FileKind::timings}});
+  EngineInfo info = engine_info_of(model, onnx_path);
+  PlanFile file = with_context([&] { return onnx_path; },
+                               [&] { return plan_model(std::move(model.graph), std::move(info), options, spent); });
+  return std::make_shared<Engine>(std::move(file), options.device_settings, files);
+}
+
+std::shared_ptr<Engine> build_engine(const std::string& onnx_path, const BuildOptions& asked) {
+  const BuildOptions options = begun(asked);
+  preload_for(options);
   TimeSpent spent;
   std::optional<TimeSpent::In> reading;
   reading.emplace(&spent, "reading the model");
   ImportedModel model = ModelSource{onnx_path, "", {}}.import(options.limits, options.shapes);
-  std::vector<std::string> files = model.files;
-  if (!options.calibration.empty()) files.push_back(options.calibration);
-  check_outputs(files, {{options.qdq, FileKind::our_onnx, options.force}, {options.timing_cache, FileKind::timings}});
   log(LogLevel::debug, onnx_path, " is read");
-  EngineInfo info = engine_info_of(model, onnx_path);
   reading.reset();
-  PlanFile file = with_context([&] { return onnx_path; },
-                               [&] { return plan_model(std::move(model.graph), std::move(info), options, spent); });
-  return std::make_shared<Engine>(std::move(file), options.device_settings, files);
+  return build_read(std::move(model), onnx_path, options, spent);
+}
+
+std::shared_ptr<Engine> build_engine(ImportedModel model, const std::string& onnx_path, const BuildOptions& asked) {
+  const BuildOptions options = begun(asked);
+  preload_for(options);
+  TimeSpent spent;
+  return build_read(std::move(model), onnx_path, options, spent);
 }
 
 std::shared_ptr<Engine> build_engine(Graph graph, EngineInfo info, const BuildOptions& options) {

@@ -18,6 +18,7 @@
 namespace temper {
 
 class SharedTimingCache;
+struct ImportedModel;
 
 // The program's first argument where it serves timings to another's build (BuildOptions::timing_helper).
 constexpr const char* kServeTimings = "serve-timings";
@@ -80,6 +81,8 @@ std::shared_ptr<const Ranges> ranges_of(const BuildOptions& options);
 
 // Throws Error; see its kinds. Notes that the user should read are in Engine::info().notes.
 std::shared_ptr<Engine> build_engine(const std::string& onnx_path, const BuildOptions& options);
+// The same of a model that has been read from there, for these shapes if it needs them (ImportedModel::needs_shapes).
+std::shared_ptr<Engine> build_engine(ImportedModel model, const std::string& onnx_path, const BuildOptions& options);
 
 // For graphs that are at hand already (tests, the cases' runner).
 std::shared_ptr<Engine> build_engine(Graph graph, EngineInfo info, const BuildOptions& options);

@@ -8,7 +8,7 @@
 namespace temper {
 
 ImportedModel ModelSource::import(const ModelLimits& limits, const std::map<std::string, ShapeRange>& shapes) const {
-  if (graph) return {*graph, "", "", "", {}, {}, {}};
+  if (graph) return {*graph, "", "", "", {}, {}, {}, false};
   ImportOptions options{{}, limits};
   const auto read = [&] { return bytes.empty() ? import_onnx(path, options) : import_onnx_bytes(bytes, "", options); };
   // Open dimensions stay open where they may, so that a plan can have ranges of them.
@@ -22,7 +22,9 @@ ImportedModel ModelSource::import(const ModelLimits& limits, const std::map<std:
     if (error.kind() != ErrorKind::unsupported) throw;
   }
   options.shapes = fixed;
-  return read();
+  ImportedModel model = read();
+  model.needs_shapes = true;
+  return model;
 }
 
 EngineInfo engine_info_of(const ImportedModel& model, const std::string& path) {
