@@ -100,7 +100,8 @@ void add_device_flags(Command& verb, ModelFlags& flags) {
       .add_option("--device", flags.device,
                   "device to run on: cpu, cuda:N (the N-th NVIDIA GPU), or reference (slow scalar code that defines "
                   "the right result); run, bench, evaluate and study take several, like cuda:0,1, cuda:* or cpu,cpu")
-      .capture_default_str();
+      .capture_default_str()
+      .each([&flags](const std::string&) { flags.device_given = true; });
   add_cuda_path(verb, flags.cuda_path);
   verb.in(kDevice)
       .add_option("--threads", flags.threads, "number of CPU threads; 0 uses all that this process may use")
@@ -238,7 +239,8 @@ void add_model_flags(Command& verb, ModelFlags& flags) {
                   "capability 8.9 and later, fp8, fp8+bf16 and fp8+fp16 (matrix products in FP8, e4m3); best: the "
                   "fastest of them (those with int8 and fp8 need --calibration), as "
                   "measured; nobody looks at the answers, unless build has --max-drop")
-      .capture_default_str();
+      .capture_default_str()
+      .each([&flags](const std::string&) { flags.precision_given = true; });
   verb.in(kBuilding).add_option(
       "--calibration", flags.calibration,
       "int8, fp8, fp16: the file of ranges that `temper calibrate` wrote for this model; with fp16, values "
@@ -367,14 +369,14 @@ std::shared_ptr<const Engine> load_or_build(const std::string& path, const Model
       fail(ErrorKind::usage, "the plan '", path, "' was made for ", engine->threads(),
            " threads; build it again with --threads ", flags.threads);
     const std::pair<bool, std::string> ignored[] = {
-        {flags.precision != none.precision && flags.precision != engine->info().precision,
+        {(flags.precision_given || flags.precision != none.precision) && flags.precision != engine->info().precision,
          "--precision " + flags.precision},
         {!flags.calibration.empty(), "--calibration"},
         {flags.activation_scales != none.activation_scales, "--activation-scales"},
         {keeps(flags), "--keep-first, --keep-last, --keep-fp32, --keep-bf16 or --keep-fp16"},
         {!flags.shapes.empty(), "--shapes"},
         {flags.cache != 0, "--cache"},
-        {flags.device != none.device && flags.device != engine->info().device, "--device"},
+        {flags.device_given && flags.device != engine->info().device, "--device"},
         {!flags.workspace.empty(), "--workspace"},
         {!flags.disabled_passes.empty(), "--disable"}};
     for (const auto& [given, name] : ignored)

@@ -205,6 +205,9 @@ TEST_F(ScriptedDevices, TheGpuOfAnotherKindAndTheOneThatIsNotThereAreNamed) {
   const Outcome mixed = temper(folder, "run m.plan --input x.npy --device 'cuda:*,cpu'" + libraries);
   EXPECT_EQ(mixed.code, 2);
   EXPECT_CONTAINS(mixed.err, "cpu: the plan is for the device 'cuda:0'");
+  const Outcome cpu = temper(folder, "run m.plan --input x.npy --device cpu" + libraries);
+  EXPECT_EQ(cpu.code, 2);
+  EXPECT_CONTAINS(cpu.err, "on the device 'cuda:0' already: --device cannot change it");
   const Outcome missing = temper(folder, "run m.plan --input x.npy --device cuda:0,2" + libraries);
   EXPECT_EQ(missing.code, 2);
   EXPECT_CONTAINS(missing.err, "there is no GPU 2; this machine has 2");
