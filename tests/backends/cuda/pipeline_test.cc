@@ -477,6 +477,21 @@ TEST(CudaRecipes, WhatWinsNowhereIsNotOfferedAndStillComputes) {
   EXPECT_EQ(offered("cuda.conv.depthwise_matrix", each_channel(64, 64), hopper), (Texts{"groups=1", "groups=2"}));
 }
 
+TEST(CudaRecipes, SumsAreOnlyPlainWhereTheyAreShortAndBecomeSixteenBits) {
+  const auto text = [](const std::string& line) {
+    const KernelCase parsed = parse_cases(line).at(0);
+    const cuda::Recipe& reduce = testing::recipe_named("cuda.reduce");
+    KernelCase without = parsed;
+    for (CaseInput& input : without.inputs) input.present &= input.constant;
+    const Problem problem = make_case_problem(parsed, make_case_inputs(without, 1), 1);
+    return reduce.work(problem, reduce.configs(problem, {}).at(0), {}).jobs.at(0).source.text;
+  };
+  const auto exact = [&](const std::string& line) { return text(line).find("EXACT = true") != std::string::npos; };
+  EXPECT_FALSE(exact("reduce(f16[2,3136,64]) kind=mean axes=[1]"));
+  EXPECT_TRUE(exact("reduce(f16[1,4000000,64]) kind=mean axes=[1]"));
+  EXPECT_TRUE(exact("reduce(f32[2,3136,64]) kind=mean axes=[1]"));
+}
+
 TEST(EmulatedChain, StoresTilesOfSeveralPiecesFromWhereTheResidualWas) {
   const testing::EmulatedGpu emulated;
   testing::check_lines(
