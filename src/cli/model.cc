@@ -351,11 +351,15 @@ BuildOptions build_options(const ModelFlags& flags, const std::string& path, con
   return options;
 }
 
-static BuildOptions with_shapes(BuildOptions options, const std::map<std::string, Dims>& shapes,
+static BuildOptions shown_build(const ModelFlags& flags, const std::string& path, const Context& context,
                                 ProgressLine& progress) {
-  for (const auto& [name, dims] : shapes) options.shapes[name] = {dims, dims, dims};
+  BuildOptions options = build_options(flags, path, context);
   options.progress = progress.callback();
   return options;
+}
+
+static void put_shapes(BuildOptions& options, const std::map<std::string, Dims>& shapes) {
+  for (const auto& [name, dims] : shapes) options.shapes[name] = {dims, dims, dims};
 }
 
 std::shared_ptr<const Engine> load_or_build(const std::string& path, const ModelFlags& flags, const Context& context,
@@ -386,12 +390,16 @@ std::shared_ptr<const Engine> load_or_build(const std::string& path, const Model
     return engine;
   }
   ProgressLine progress(context);
-  return build_engine(path, with_shapes(build_options(flags, path, context), shape_override, progress));
+  BuildOptions options = shown_build(flags, path, context, progress);
+  put_shapes(options, shape_override);
+  return build_engine(path, options);
 }
 
 std::shared_ptr<const Engine> build_for_batch(const std::string& path, int64_t batch, const ModelFlags& flags,
                                               const Context& context, const InputRequest& request) {
-  const auto given = build_options(flags, path, context).shapes;
+  ProgressLine progress(context);
+  BuildOptions options = shown_build(flags, path, context, progress);
+  const auto given = options.shapes;
   ImportedModel model = ModelSource{path, "", {}}.import(
       limits_of(flags), given);  // names and open dimensions must be known before the build
   const std::vector<InputSpec> specs = input_specs(model, path);
@@ -417,16 +425,13 @@ std::shared_ptr<const Engine> build_for_batch(const std::string& path, int64_t b
              name, "=SHAPE");
     }
   }
-  ProgressLine progress(context);
-  const BuildOptions options = with_shapes(build_options(flags, path, context), shapes, progress);
+  put_shapes(options, shapes);
   return model.needs_shapes ? build_engine(path, options) : build_engine(std::move(model), path, options);
 }
 
 DataModel data_model(const std::string& path, const ModelFlags& flags, const Context& context, ProgressLine& progress) {
   if (is_plan(path)) return DataModel(load_or_build(path, flags, context), path);
-  BuildOptions options = build_options(flags, path, context);
-  options.progress = progress.callback();
-  return DataModel(ModelSource{path, "", {}}, std::move(options));
+  return DataModel(ModelSource{path, "", {}}, shown_build(flags, path, context, progress));
 }
 
 namespace {

@@ -83,10 +83,8 @@ std::shared_ptr<const Engine> DataModel::engine(const Dataset& data, const Batch
   options.preprocess = data.preprocess();
   options.batch_buckets = false;
   if (!measured) options.measure = options.segments = false;
-  auto read = std::exchange(read_, std::nullopt);
-  const bool is_file = model_->bytes.empty() && !model_->graph;
-  return engine_ =
-             read && is_file ? build_engine(std::move(*read), model_->path, options) : build_engine(*model_, options);
+  auto read = std::exchange(read_, std::nullopt);  // a build that fails has used it up
+  return engine_ = read ? build_engine(*model_, std::move(*read), options) : build_engine(*model_, options);
 }
 
 void DataModel::accept_batch(const Dataset& data, BatchSizes& batch) const {

@@ -39,12 +39,21 @@ EngineInfo engine_info_of(const ImportedModel& model, const std::string& path) {
   return info;
 }
 
+static std::shared_ptr<Engine> build_in_memory(const ModelSource& source, ImportedModel read,
+                                               const BuildOptions& options) {
+  EngineInfo info = engine_info_of(read, source.path);
+  return build_engine(std::move(read.graph), std::move(info), options);
+}
+
 std::shared_ptr<Engine> build_engine(const ModelSource& source, const BuildOptions& asked) {
-  if (source.bytes.empty() && !source.graph) return build_engine(source.path, asked);
+  if (source.is_file()) return build_engine(source.path, asked);
   const BuildOptions options = begun(asked);
-  ImportedModel imported = source.import(options.limits, options.shapes);
-  EngineInfo info = engine_info_of(imported, source.path);
-  return build_engine(std::move(imported.graph), std::move(info), options);
+  return build_in_memory(source, source.import(options.limits, options.shapes), options);
+}
+
+std::shared_ptr<Engine> build_engine(const ModelSource& source, ImportedModel read, const BuildOptions& asked) {
+  if (source.is_file()) return build_engine(std::move(read), source.path, asked);
+  return build_in_memory(source, std::move(read), begun(asked));
 }
 
 }  // namespace temper

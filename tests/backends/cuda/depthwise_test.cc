@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions of each channel by itself, of random shapes: all configurations of cuda.conv.depthwise, on the emulator
-// and on a GPU.
-
+// Convolutions of each channel by itself, of random shapes: all configurations of cuda.conv.depthwise and of
+// cuda.conv.depthwise_matrix, on the emulator and on a GPU.
 #include "../../draw.h"
 #include "check_cases.h"
 #include "cuda_test_helpers.h"

@@ -40,6 +40,12 @@ Support depthwise_supports(const Problem& problem) {
   return gemm_supports(x.type.dtype, w.type.dtype, 1, weights[0], element_count(weights), op.epilogue);
 }
 
+Config depthwise_config(const Problem& problem, std::string text) {
+  Config config{std::move(text), image_epilogue_layouts(problem), {Layout::channels_last}};
+  config.inputs[0] = Layout::channels_last;
+  return config;
+}
+
 void pack_taps(const Problem& problem, Recipe::Work& work) {
   const Port& w = problem.inputs[1];
   const Dims weights = w.dims();
@@ -101,11 +107,7 @@ bool on_matrix_units_too(const Problem& problem, const GpuProperties& gpu) {
 // two pixels a thread are best there.
 std::vector<Config> configs(const Problem& problem, const GpuProperties& gpu) {
   std::vector<Config> all;
-  for (const Tile& tile : kTiles) {
-    Config config{tile.text(), image_epilogue_layouts(problem), {Layout::channels_last}};
-    config.inputs[0] = Layout::channels_last;
-    all.push_back(std::move(config));
-  }
+  for (const Tile& tile : kTiles) all.push_back(depthwise_config(problem, tile.text()));
   if (is_small(problem.outputs[0].dims(), gpu)) std::reverse(all.begin(), all.end());
   else if (on_matrix_units_too(problem, gpu)) std::rotate(all.begin(), all.begin() + 2, all.end());
   return all;

@@ -8,6 +8,9 @@ namespace temper::cuda {
 // Channels in groups of one, small windows, and an epilogue that image_epilogue.h writes.
 Support depthwise_supports(const Problem& problem);
 
+// Images in channels_last, and inputs of the epilogue as it reads them.
+Config depthwise_config(const Problem& problem, std::string text);
+
 // Weights [C, 1, taps] as [taps, C].
 void pack_taps(const Problem& problem, Recipe::Work& work);
 

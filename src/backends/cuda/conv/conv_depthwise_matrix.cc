@@ -113,12 +113,9 @@ int64_t band_of(const Problem& problem, const Block& block, const GpuProperties&
 
 std::vector<Config> configs(const Problem& problem, const GpuProperties& gpu) {
   std::vector<Config> all;
-  for (int64_t groups : kGroups) {
-    if (groups > 1 && !block_of(problem, groups, gpu)) continue;
-    Config config{Block{.groups = groups}.text(), image_epilogue_layouts(problem), {Layout::channels_last}};
-    config.inputs[0] = Layout::channels_last;
-    all.push_back(std::move(config));
-  }
+  for (int64_t groups : kGroups)
+    if (groups == 1 || block_of(problem, groups, gpu))
+      all.push_back(depthwise_config(problem, Block{.groups = groups}.text()));
   return all;
 }
 
