@@ -56,6 +56,7 @@ ModelFlags flags_for(const Options& options, const std::string& precision, int t
   flags.threads = threads;
   if (precision.empty()) return flags;
   flags.precision = precision;
+  flags.precision_given = true;
   if (!quantizes(precision) && options.precisions.size() > 1) {  // these are for int8 alone
     flags.calibration.clear();
     drop_keep_flags(flags);
