@@ -190,6 +190,11 @@ const char* const kProblems[] = {
     "2=cast.f32(0) 3=mul.f32(2,1) 4=round.f32(3) 5=cast.i8(4)\"",
     "fused_conv(u8[8,3,64,62], i8[32,3,3,3]*) prologue=\"(1) 1=cast.f32(0) 2=cast.i8(1)\" strides=[2,2] "
     "pads=[1,1,1,1] dilations=[1,1] epilogue=\"(1)\"",
+    "fused_conv(f16[8,144,56,56], f16[24,144,1,1]*, f32[24,1,1]*, f16[8,144,1,1]) prologue=\"(2) 2=mul.f16(0,1)\" "
+    "strides=[1,1] pads=[0,0,0,0] dilations=[1,1] epilogue=\"(2) 2=add.f32(0,1) 3=cast.f16(2)\"",
+    "fused_conv(bf16[8,640,14,14], bf16[128,640,1,1]*, f32[640,1,1]*, f32[640,1,1]*) prologue=\"(3) 3=cast.f32(0) "
+    "4=fma.f32(3,1,2) 5=relu.f32(4) 6=cast.bf16(5)\" strides=[1,1] pads=[0,0,0,0] dilations=[1,1] epilogue=\"(1) "
+    "1=relu.f32(0) 2=cast.bf16(1)\"",
     "conv_chain(i8[8,64,56,56], i8[64,64,3,3]*, f32[64,1,1]*, i8[256,64,1,1]*, f32[256,1,1]*, i8[8,256,56,56]) "
     "strides=[1,1] pads=[1,1,1,1] dilations=[1,1] epilogue=\"(2) 2=cast.f32(0) 3=add.f32(2,1) 4=relu.f32(3) "
     "5=round.f32(4) 6=cast.i8(5)\" first_inputs=3 then=\"(3) 3=cast.f32(0) 4=add.f32(3,1) 5=cast.f32(2) "

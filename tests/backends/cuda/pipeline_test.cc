@@ -203,6 +203,46 @@ std::string random_first(uint64_t first_seed, int count, int64_t largest) {
   }
   return lines;
 }
+// Convolutions of single taps behind a program, of images with about `largest` rows of the GEMM.
+std::string random_prepared(uint64_t first_seed, int count, int64_t largest) {
+  std::string lines;
+  for (int i = 0; i < count; ++i) {
+    Draw draw{std::mt19937_64(first_seed + uint64_t(i))};
+    const std::string kinds[] = {"f16", "bf16", "i8", "u8"}, x = kinds[draw(0, 3)];
+    const bool integers = size_t(x[0] == 'i' || x[0] == 'u'), residual = draw.chance(40);
+    const int64_t unit = integers ? 16 : 8, channels = unit * draw(1, draw.chance(50) ? 4 : 30),
+                  outputs = unit * draw(1, 20), high = draw(1, 20), wide = draw(1, 20),
+                  images = draw(1, std::max<int64_t>(1, largest / (high * wide)));
+    const std::string operand = integers ? "i8" : x,
+                      range = x == "u8"  ? "{0..256}"
+                              : integers ? "{-128..128}"
+                                         : "",
+                      weights = integers ? "{-128..128}" : "",
+                      image = concat('[', images, ',', outputs, ',', high, ',', wide, ']');
+    lines += concat("fused_conv(", x, '[', images, ',', channels, ',', high, ',', wide, ']', range, ", ", operand, '[',
+                    outputs, ',', channels, ",1,1]*", weights, residual ? concat(", f16", image) : std::string());
+    std::string program = "3=cast.f32(0) ", last = "3";
+    const int kind = int(draw(0, 2));
+    if (kind == 0) {  // by channels of each image
+      lines += concat(", f32[", images, ',', channels, ",1,1], f16[", channels, ",1,1]");
+      program += "4=mul.f32(3,1) 5=cast.f32(2) 6=add.f32(4,5) ";
+    } else if (kind == 1) {  // a batch norm and its relu
+      lines += concat(", f32[", channels, ",1,1]*, f32[", channels, ",1,1]*");
+      program += "4=fma.f32(3,1,2) 5=constant.f32[0.5] 6=max.f32(4,5) ";
+    } else {
+      lines += concat(", f16[], f16[", images, ',', channels, ",1,1]");
+      program += "4=cast.f32(1) 5=cast.f32(2) 6=fma.f32(3,4,5) ";
+    }
+    program += integers ? "7=round.f32(6) 8=cast.i8(7)" : concat("7=cast.", operand, "(6)");
+    const std::string sum = integers ? "cast.f32(0)" : "neg.f32(0)";
+    lines +=
+        concat(") prologue=\"(3) ", program, "\" strides=[1,1] pads=[0,0,0,0] dilations=[1,1] epilogue=\"",
+               residual ? concat("(2) 2=", sum, " 3=constant.f32[0.01] 4=cast.f32(1) 5=fma.f32(2,3,4) 6=cast.f16(5)")
+                        : concat("(1) 1=", sum, " 2=constant.f32[0.01] 3=mul.f32(1,2) 4=cast.f16(3)"),
+               "\"\n");
+  }
+  return lines;
+}
 testing::CaseChoice of_first_bytes(int sms) {
   testing::CaseChoice choice{.recipes = "conv.first_bytes"};
   choice.properties.sms = sms;
@@ -278,6 +318,15 @@ TEST(EmulatedFirst, BytesWithAPoolGiveTheReferencesResults) {
   for (int sms : {1, 132})
     testing::check_lines("first", random_first(uint64_t(100 * sms), asked.value_or(5), 50), emulated.compiler(),
                          emulated.gpu(), of_first_bytes(sms));
+}
+
+// On few SMs, where weights stay in shared memory, and on many.
+TEST(EmulatedPipeline, APrologueGivesTheReferencesResults) {
+  const testing::EmulatedGpu emulated;
+  const auto asked = testing::shapes_asked_for();
+  for (uint32_t blocks : {1, 3})
+    testing::check_lines("prepared", random_prepared(1000 * blocks, asked.value_or(2), 700), emulated.compiler(),
+                         emulated.gpu(), {SIZE_MAX, "conv.pipeline", blocks});
 }
 
 // So many tiles that part of b stays in shared memory; its columns have two tiles there, each with a block of its own.
@@ -567,6 +616,29 @@ TEST(CudaRecipes, AFirstConvolutionIsOfferedToOneOfItsTwoKernels) {
   EXPECT_EQ(offered(64, "sm_86"), Names{"cuda.conv.first"});
 }
 
+TEST(CudaRecipes, AProgramIsTakenBeforeAConvolutionOfOneTapThatReadsItOnce) {
+  const auto reason = [](const char* of, const char* channels, int outputs, const char* taps = "1,1",
+                         const char* pads = "0,0,0,0") {
+    const KernelCase line =
+        parse_cases(concat("fused_conv(", of, "[2,64,20,20], ", of, '[', outputs, ",64,", taps, "]*, ", of, channels,
+                           ") prologue=\"(2) 2=mul.", of, "(0,1)\" strides=[1,1] pads=[", pads,
+                           "] dilations=[1,1] tf32=true epilogue=\"(1)\""))
+            .at(0);
+    const std::vector<Tensor> inputs = make_case_inputs(line, 1);
+    for (const cuda::Recipe* recipe : cuda::recipes())
+      if (recipe->name == "cuda.conv.pipeline") return recipe->supports(make_case_problem(line, inputs, 1)).reason;
+    return std::string("there is no such recipe");
+  };
+  EXPECT_EQ(reason("f16", "[2,64,1,1]", 24), "");
+  EXPECT_EQ(reason("bf16", "[64,1,1]", 24), "");
+  EXPECT_EQ(reason("f16", "[]", 1024), "");
+  EXPECT_EQ(reason("f16", "[2,64,1,1]", 2048), "a prologue of 1 step before 2048 columns");
+  EXPECT_EQ(reason("f16", "[2,64,1,1]", 24, "3,3", "1,1,1,1"),
+            "a prologue before a convolution of several taps, strides or padding");
+  EXPECT_EQ(reason("f16", "[20,20]", 24), "a prologue along other axes than images and channels");
+  EXPECT_EQ(reason("f16", "[2,1,1,1]", 24), "a prologue with one number for each image");
+  EXPECT_EQ(reason("f32", "[64,1,1]", 24), "a prologue before operands that are rounded to TF32");
+}
 TEST(CudaRecipes, RoundF32ToTf32OnlyWhereTheyMay) {
   for (const bool tf32 : {false, true})
     for (const char* text : {"matmul(f32[70,100], f32[100,36]*) ",
@@ -603,6 +675,15 @@ TEST(CudaPipeline, GivesTheReferencesResultsForRandomShapes) {
   const auto asked = testing::shapes_asked_for();
   testing::check_lines("random", asked ? random_lines(testing::first_seed(), *asked, 200) : random_lines(1, 60, 600),
                        *compiler, gpu, {SIZE_MAX, "pipeline", UINT32_MAX, asked.has_value()});
+}
+TEST(CudaPipeline, APrologueGivesTheReferencesResults) {
+  TEMPER_NEEDS_GPU(gpu);
+  TEMPER_NEEDS_NVRTC(compiler);
+  if (gpu->info().architecture() != "sm_90a") GTEST_SKIP() << "no Hopper";
+  const int count = testing::shapes_asked_for().value_or(15);
+  testing::check_lines("prepared", random_prepared(1, count, 6000), *compiler, gpu, {SIZE_MAX, "conv.pipeline"});
+  testing::check_lines("of few blocks", random_prepared(1000, count, 3000), *compiler, gpu,
+                       {SIZE_MAX, "conv.pipeline", 5});
 }
 TEST(CudaPipeline, TapsThatReadAPatchGiveTheReferencesResults) {
   TEMPER_NEEDS_GPU(gpu);

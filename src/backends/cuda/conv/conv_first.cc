@@ -8,6 +8,7 @@
 
 #include "backends/cuda/gemm/gemm.h"
 #include "backends/cuda/gemm/image_epilogue.h"
+#include "backends/cuda/gemm/image_prologue.h"
 #include "backends/cuda/support/constants.h"
 #include "backends/cuda/support/program_code.h"
 #include "base/checked.h"
@@ -28,17 +29,6 @@ constexpr std::string_view kTile = "tile=";  // followed by the rows of a tile
 
 const ops::Conv& op_of(const Problem& problem) { return *conv_of(problem.op); }
 
-// The program that is applied to the input as it is read; null: there is none.
-const Program* prologue_of(const Problem& problem) {
-  const auto* fused = problem.op.get_if<ops::FusedConv>();
-  return fused && !fused->prologue.is_identity() ? &fused->prologue : nullptr;
-}
-std::vector<DType> read_by_prologue(const Problem& problem) {
-  std::vector<DType> dtypes{problem.inputs[0].type.dtype};
-  for (size_t i = without_prologue(problem).inputs.size(); i < problem.inputs.size(); ++i)
-    dtypes.push_back(problem.inputs[i].type.dtype);
-  return dtypes;
-}
 // The pool is taken of the sums.
 Support pool_supports(const Problem& problem, const Problem& own, const Dims& between) {
   const auto& fused = problem.op.get<ops::FusedConv>();
@@ -50,33 +40,23 @@ Support pool_supports(const Problem& problem, const Problem& own, const Dims& be
     if (out[axis] * 2 > between[axis] + 1) return refused("a window that sees nothing but padding");
   std::vector<const Tensor*> others;
   for (size_t i = 2; i < own.inputs.size(); ++i) others.push_back(own.inputs[i].constant);
-  if (!never_decreases(fused.conv.epilogue,
-                       ops::accumulator_of(first_conv_operand(problem), problem.inputs[1].type.dtype), others))
+  if (!never_decreases(fused.conv.epilogue, ops::accumulator_of(conv_operand(problem), problem.inputs[1].type.dtype),
+                       others))
     return refused("an epilogue that may not keep the order of its sums, of which the pool takes the largest");
   return supported();
 }
 
 }  // namespace
 
-Problem without_prologue(const Problem& problem) {
-  Problem own = problem;
-  if (const auto* fused = problem.op.get_if<ops::FusedConv>()) own.inputs.resize(fused->own_inputs(own.inputs.size()));
-  return own;
-}
 bool first_conv_pools(const Problem& problem) {
   const auto* fused = problem.op.get_if<ops::FusedConv>();
   return fused && fused->pools();
 }
-DType first_conv_operand(const Problem& problem) {
-  const Program* prologue = prologue_of(problem);
-  return prologue ? prologue->infer(read_by_prologue(problem)) : problem.inputs[0].type.dtype;
-}
-
 Support first_conv_supports(const Problem& problem) {
   if (!conv_of(problem.op)) return refused("not a convolution");
   const auto& op = op_of(problem);
   const Port &x = problem.inputs[0], &w = problem.inputs[1];
-  const DType operand = first_conv_operand(problem);
+  const DType operand = conv_operand(problem);
   const Dims in = x.dims(), weights = w.dims(), out = problem.outputs[0].dims();
   if (in.size() != 4) return refused(in.size() - 2, " spatial axes, not 2");
   if (!on_matrix_units(operand, w.type.dtype)) return refused("a product of ", operand, " and ", w.type.dtype);
@@ -110,7 +90,7 @@ Support first_conv_supports(const Problem& problem) {
 
 bool may_take_pixels(const Problem& problem) {
   const Dims in = problem.inputs[0].dims();
-  return size_of(first_conv_operand(problem)) == 1 && !same_memory(in, Layout::plain, Layout::channels_last);
+  return size_of(conv_operand(problem)) == 1 && !same_memory(in, Layout::plain, Layout::channels_last);
 }
 
 namespace {
@@ -184,7 +164,7 @@ Cut cut_of(const Problem& problem, int64_t tile_h, bool pixels) {
   const auto& op = op_of(problem);
   const Dims in = problem.inputs[0].dims(), weights = problem.inputs[1].dims();
   // A word of `pixels` is an element of a single channel.
-  const int64_t size = pixels ? 4 : size_of(first_conv_operand(problem)), stride = op.strides[1];
+  const int64_t size = pixels ? 4 : size_of(conv_operand(problem)), stride = op.strides[1];
   const int64_t channels = pixels ? 1 : weights[1];
   const int64_t pad = ops::window_pads(op.window(weights), 1, in[3]).first;
   Cut cut{};
@@ -344,7 +324,7 @@ std::string first_conv_input(const Problem& problem, bool words, std::vector<Slo
   const bool as_floats = prologue && words && wants_bytes_as_floats(*prologue, 0, dtype);
   if (as_floats) read[0] = DType::f32;
   return concat("#include \"backends/cuda/support/memory.cuh\"\n", type_alias("In", memory_type(dtype)),
-                type_alias("A", memory_type(first_conv_operand(problem))), macro("PROLOGUE", int(prologue != nullptr)),
+                type_alias("A", memory_type(conv_operand(problem))), macro("PROLOGUE", int(prologue != nullptr)),
                 macro("IN_WORDS", int(words)), macro("AS_FLOATS", int(as_floats)),
                 finished_code(prologue ? *prologue : Program{}, read, "prologue"), others.text());
 }
@@ -375,7 +355,7 @@ Recipe::Work work(const Problem& problem, const Config& config, bool wgmma) {
   const Problem own = without_prologue(problem);
   const std::string input =
       first_conv_input(problem, cut.pixels && cut.whole_words && size_of(x.type.dtype) == 1, job.slots);
-  const DType operand = first_conv_operand(problem), accumulator = ops::accumulator_of(operand, w.type.dtype);
+  const DType operand = conv_operand(problem), accumulator = ops::accumulator_of(operand, w.type.dtype);
   ProgramNumbers numbers;
   const ImageEpilogue epilogue = image_epilogue(own, accumulator, cut.v, numbers);
   job.slots.insert(job.slots.end(), epilogue.slots.begin(), epilogue.slots.end());

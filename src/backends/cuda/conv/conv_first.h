@@ -14,10 +14,6 @@ Support first_conv_supports(const Problem& problem);
 bool may_take_pixels(const Problem& problem);
 // Whether there is a pool.
 bool first_conv_pools(const Problem& problem);
-// The dtype that is multiplied by the weights.
-DType first_conv_operand(const Problem& problem);
-// The problem without what the prologue reads beside input 0, which is behind what the convolution reads.
-Problem without_prologue(const Problem& problem);
 
 // The kernel's text of the image's elements and their prologue: In, A, PROLOGUE, IN_WORDS, AS_FLOATS, prologue(),
 // Others, OTHERS, OTHER_INPUTS, LOAD_OTHERS and PREPARED (conv_first.cu). `words`: whether bytes are read four at once.

@@ -4,6 +4,7 @@
 #include "backends/cuda/conv/conv_first.h"
 #include "backends/cuda/gemm/gemm.h"
 #include "backends/cuda/gemm/image_epilogue.h"
+#include "backends/cuda/gemm/image_prologue.h"
 #include "backends/cuda/support/constants.h"
 #include "base/checked.h"
 #include "graph/ops/conv.h"
@@ -50,7 +51,7 @@ Support supports(const Problem& problem) {
   if (Support support = first_conv_supports(problem); !support.yes()) return support;
   const ops::Conv& op = *conv_of(problem.op);
   const Dims in = problem.inputs[0].dims(), weights = problem.inputs[1].dims();
-  if (first_conv_operand(problem) != DType::i8) return refused("not a convolution in signed bytes");
+  if (conv_operand(problem) != DType::i8) return refused("not a convolution in signed bytes");
   if (!first_conv_pools(problem)) return refused("no max pool");
   if (op.strides[0] != 2 || op.strides[1] != 2) return refused("a stride other than 2");
   if (in[3] % 4) return refused("rows of ", in[3], " pixels, not a multiple of 4");

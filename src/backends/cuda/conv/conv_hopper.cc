@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "backends/cuda/gemm/hopper_gemm.h"
+#include "backends/cuda/gemm/image_prologue.h"
 #include "graph/ops/conv.h"
 #include "graph/ops/fused.h"
 
@@ -29,7 +30,12 @@ Support conv_supports(const Problem& problem, bool per_image) {
   return hopper_gemm_supports(problem, per_image);
 }
 
-Support alone_supports(const Problem& problem) { return conv_supports(problem, true); }
+Support alone_supports(const Problem& problem) {
+  const auto conv = conv_behind_prologue(problem);
+  if (!conv) return conv_supports(problem, true);
+  const Support support = conv_supports(*conv, true);
+  return support.yes() ? hopper_prologue_supports(problem) : support;
+}
 
 Support pair_supports(const Problem& problem) {
   if (!problem.op.is<ops::ConvChain>()) return refused("not a fused pair of convolutions");
@@ -54,9 +60,9 @@ Support pair_supports(const Problem& problem) {
 
 extern const Recipe conv_pipeline_recipe, conv_chain_recipe;
 const Recipe conv_pipeline_recipe{
-    "cuda.conv.pipeline",    15,      alone_supports, hopper_gemm_configs,        hopper_gemm_work, "sm_90a",
+    "cuda.conv.pipeline",    16,      alone_supports, hopper_gemm_configs,        hopper_gemm_work, "sm_90a",
     hopper_gemm_takes_parts, nullptr, false,          hopper_gemm_expected_clocks};
-const Recipe conv_chain_recipe{"cuda.conv.chain", 10,       pair_supports,          hopper_gemm_configs,
+const Recipe conv_chain_recipe{"cuda.conv.chain", 11,       pair_supports,          hopper_gemm_configs,
                                hopper_gemm_work,  "sm_90a", hopper_gemm_takes_parts};
 
 }  // namespace temper::cuda

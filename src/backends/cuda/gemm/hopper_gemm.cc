@@ -7,6 +7,7 @@
 
 #include "backends/cuda/gemm/gemm.h"
 #include "backends/cuda/gemm/image_epilogue.h"
+#include "backends/cuda/gemm/image_prologue.h"
 #include "backends/cuda/support/constants.h"
 #include "backends/cuda/support/program_code.h"
 #include "base/checked.h"
@@ -36,6 +37,11 @@ HopperGemm hopper_gemm_of(const Problem& problem) {
     s.gated = true;
     s.result = problem.outputs[0].type.dtype;
     s.out_ld = problem.outputs[0].pitch ? problem.outputs[0].pitch : s.columns / 2;
+    return s;
+  }
+  if (const auto conv = conv_behind_prologue(problem)) {
+    s = hopper_gemm_of(*conv);
+    s.prologue = true;
     return s;
   }
   s.a = problem.inputs[0].type.dtype;
@@ -149,6 +155,19 @@ Support hopper_gemm_supports(const Problem& problem, bool per_image) {
   return gemm_supports(s.a, s.b, s.rows * s.matrices, s.columns, s.packed_depth(), epilogue_of(problem));
 }
 
+Support hopper_prologue_supports(const Problem& problem) {
+  const HopperGemm s = hopper_gemm_of(problem);
+  // The padding of an image is zero behind its prologue, and that of TMA before it.
+  if (s.im2col) return refused("a prologue before a convolution of several taps, strides or padding");
+  if (s.a == DType::f32) return refused("a prologue before operands that are rounded to TF32");
+  // Each tile of columns computes it anew.
+  constexpr int64_t kMostWork = 64, kColumns = 128;
+  const auto steps = int64_t(prologue_of(problem)->steps.size());
+  if (ceil_div(s.columns, kColumns) * (4 + steps) > kMostWork)
+    return refused("a prologue of ", steps, steps == 1 ? " step" : " steps", " before ", s.columns, " columns");
+  return image_prologue_supports(problem);
+}
+
 namespace {
 
 struct Tile {
@@ -211,6 +230,7 @@ Task task_of(const Problem& problem, const std::optional<ConvPair>& pair, const 
 
 // Bytes that are read and written for each column of a row of the (last) product.
 int64_t bytes_of_column(const Problem& problem, const std::optional<ConvPair>& pair) {
+  if (const auto conv = conv_behind_prologue(problem)) return gemm_result_bytes(*conv);
   return gemm_result_bytes(pair ? pair->second : problem) / (problem.op.is<ops::GatedMatMul>() ? 2 : 1);
 }
 
@@ -392,8 +412,9 @@ std::span<const Tile> tiles_for(const Task& t) { return t.second ? std::span<con
 
 std::vector<Layout> layouts_of_inputs(const Problem& problem, const std::optional<ConvPair>& pair) {
   if (!pair && is_of_matrices(problem)) return std::vector<Layout>(problem.inputs.size(), Layout::plain);
-  std::vector<Layout> layouts = image_epilogue_layouts(pair ? pair->first : problem);
+  std::vector<Layout> layouts = image_epilogue_layouts(pair ? pair->first : without_prologue(problem));
   layouts[0] = Layout::channels_last;
+  if (!pair) layouts.resize(problem.inputs.size(), Layout::plain);  // numbers or channels, which a prologue reads
   if (pair) {
     const std::vector<Layout> behind = image_epilogue_layouts(pair->second);
     layouts.insert(layouts.end(), behind.begin() + 1, behind.end());
@@ -582,7 +603,7 @@ struct HopperGemmConstants {
   };
   std::optional<Pair> pair;
   int splits, sharers, matrices;
-  bool gated;
+  bool gated, prologue, prologue_by_image;
   bool constant_columns, by_image, cooperative, im2col, ragged;
   int64_t patch;
   std::string extras, extra_names;
@@ -618,16 +639,17 @@ std::string HopperGemmConstants::text() const {
                                    {"BETWEEN", pair->between},
                                    {"THEN_SLICE", pair->then_slice},
                                    {"THEN_SLICES", pair->then_slices}});
-  std::string out =
-      concat(type_alias("Sum", sum), macro("MATRIX", matrix), int_constants(numbers),
-             macro("FUSED_PAIR", int(pair.has_value())), macro("SPLITS", splits), macro("SHARERS", sharers),
-             macro("MATRICES", matrices), macro("GATED", int(gated)), macro("RAGGED", int(ragged)),
-             bool_constants({{"CONSTANT_COLUMNS", constant_columns},
-                             {"BY_IMAGE", by_image},
-                             {"COOPERATIVE", cooperative},
-                             {"IM2COL", im2col}}),
-             macro("EXTRAS", extras), macro("EXTRA_NAMES", extra_names), macro("EXTRA_STAGES", extra_stages),
-             macro("STORED", int(stored)));
+  std::string out = concat(type_alias("Sum", sum), macro("MATRIX", matrix), int_constants(numbers),
+                           macro("FUSED_PAIR", int(pair.has_value())), macro("SPLITS", splits),
+                           macro("SHARERS", sharers), macro("MATRICES", matrices), macro("GATED", int(gated)),
+                           macro("RAGGED", int(ragged)), macro("PROLOGUE", int(prologue)),
+                           bool_constants({{"PROLOGUE_BY_IMAGE", prologue_by_image},
+                                           {"CONSTANT_COLUMNS", constant_columns},
+                                           {"BY_IMAGE", by_image},
+                                           {"COOPERATIVE", cooperative},
+                                           {"IM2COL", im2col}}),
+                           macro("EXTRAS", extras), macro("EXTRA_NAMES", extra_names),
+                           macro("EXTRA_STAGES", extra_stages), macro("STORED", int(stored)));
   if (extra) out += concat(macro("EXTRA_NAME", concat('e', extra->input)), type_alias("Extra", extra->type));
   return out;
 }
@@ -643,9 +665,11 @@ double hopper_gemm_expected_clocks(const Problem& problem, const Config& config,
   return expected_clocks(t, choice_of(t, config.text), bytes_of_column(problem, pair));
 }
 
-Recipe::Work hopper_gemm_work(const Problem& problem, const Config& config, const GpuProperties& gpu) {
-  const auto pair = conv_pair_of(problem);
-  const Task t = task_of(problem, pair, gpu);
+Recipe::Work hopper_gemm_work(const Problem& whole, const Config& config, const GpuProperties& gpu) {
+  const auto pair = conv_pair_of(whole);
+  const Task t = task_of(whole, pair, gpu);
+  const auto behind = conv_behind_prologue(whole);
+  const Problem& problem = behind ? *behind : whole;
   const HopperGemm &s = t.first, &last = t.last();
   const Choice choice = choice_of(t, config.text);
   const Tile& tile = *choice.tile;
@@ -654,7 +678,7 @@ Recipe::Work hopper_gemm_work(const Problem& problem, const Config& config, cons
   const auto* gate = problem.op.get_if<ops::GatedMatMul>();
   const auto* matmul = gate ? &gate->product : problem.op.get_if<ops::MatMul>();
   const size_t second_weights = pair ? pair->first.inputs.size() : 1;
-  out.consumed.assign(problem.inputs.size(), false);
+  out.consumed.assign(whole.inputs.size(), false);
   out.consumed[1] = out.consumed[second_weights] = !s.computed_b;
   // The weights of a second convolution lie behind those of the first.
   constexpr int64_t kAlignment = 128;
@@ -694,6 +718,8 @@ Recipe::Work hopper_gemm_work(const Problem& problem, const Config& config, cons
   ProgramNumbers numbers;
   ImageEpilogue first;  // in a pair
   if (pair) first = image_epilogue(pair->first, accumulator, s.v(), numbers, true);
+  ImagePrologue prologue;
+  if (behind) prologue = image_prologue(whole, 16 / s.element(), numbers);
   const int shift = int(second_weights) - 1;  // of the inputs of the last product
   bool constant_columns = true, by_image = false;
   for (size_t i = 2; i < problem.inputs.size(); ++i) {
@@ -725,6 +751,7 @@ Recipe::Work hopper_gemm_work(const Problem& problem, const Config& config, cons
   };
   job.slots = first.slots;
   job.slots.insert(job.slots.end(), epilogue.slots.begin(), epilogue.slots.end());
+  job.slots.insert(job.slots.end(), prologue.slots.begin(), prologue.slots.end());
   job.slots.push_back({Slot::Kind::output, 0, 0});
   HopperGemmConstants constants{
       .sum = accumulator == DType::i32 ? "i32" : "float",
@@ -748,14 +775,16 @@ Recipe::Work hopper_gemm_work(const Problem& problem, const Config& config, cons
                   : s.b_by_rows ? 2
                                 : 1,
       .gated = s.gated,
+      .prologue = s.prologue,
+      .prologue_by_image = prologue.by_image,
       .constant_columns = constant_columns,
       .by_image = by_image,
       .cooperative = tile.cooperative,
       .im2col = s.im2col,
       .ragged = last.ragged(),
       .patch = choice.patch ? stage_rows(t, choice) : 0,
-      .extras = first.parameters + epilogue.parameters,
-      .extra_names = first.names + epilogue.names,
+      .extras = first.parameters + epilogue.parameters + prologue.parameters,
+      .extra_names = first.names + epilogue.names + prologue.names,
       .extra_stages = choice.extra_stages,
       .stored = choice.stored,
   };
@@ -767,10 +796,10 @@ Recipe::Work hopper_gemm_work(const Problem& problem, const Config& config, cons
                       .then_slices = last.slices()};
   if (choice.extra_stages)
     constants.extra = {.input = extra, .type = memory_type(problem.inputs[size_t(extra)].type.dtype)};
-  job.source.text = concat("#include \"backends/cuda/support/memory.cuh\"\n", constants.text(),
-                           for_arrays("FOR_ARRAYS", epilogue.arrays),
-                           pair ? for_arrays("FIRST_FOR_ARRAYS", first.arrays) : "", macro("NUMBERS", numbers.text()),
-                           first.text, epilogue.text, "#include \"backends/cuda/gemm/hopper_gemm.cu\"\n");
+  job.source.text = concat(
+      "#include \"backends/cuda/support/memory.cuh\"\n", constants.text(), for_arrays("FOR_ARRAYS", epilogue.arrays),
+      pair ? for_arrays("FIRST_FOR_ARRAYS", first.arrays) : "", macro("NUMBERS", numbers.text()), first.text,
+      epilogue.text, prologue.text, "#include \"backends/cuda/gemm/hopper_gemm.cu\"\n");
   ParameterWriter writer;
   writer.put(uint32_t(s.rows))
       .put(uint32_t(last.columns))
@@ -786,6 +815,7 @@ Recipe::Work hopper_gemm_work(const Problem& problem, const Config& config, cons
   for (size_t i : {1, 0}) writer.put(uint32_t(s.out[i]));
   for (const auto& two : {s.stride, s.pad, s.dilation}) writer.put(int32_t(two[1])).put(int32_t(two[0]));
   writer.put_divisor(std::max<int64_t>(1, tiles / s.matrices)).put(uint32_t(s.shared_a ? 0 : s.rows));
+  if (s.prologue) writer.put(uint32_t(s.channels));
   job.parameters = writer.put_numbers(numbers.values()).finish(4);
   job.maps.push_back({packs_a ? Slot{Slot::Kind::packed, 0, 0} : Slot{Slot::Kind::input, 0, 0},
                       map_of_a(s, stage_rows(t, choice), choice.patch)});
@@ -815,6 +845,11 @@ bool hopper_gemm_takes_parts(const Problem& problem, const Config&) {
     for (size_t i = 1; i < pair->first.inputs.size(); ++i)
       if (pair->first.inputs[i].pitch) return false;
     return small_positions(pair->first.inputs[0].pitch) && hopper_gemm_takes_parts(pair->second, {});
+  }
+  if (const auto conv = conv_behind_prologue(problem)) {
+    const auto own = problem.inputs.begin() + int64_t(conv->inputs.size());
+    return std::all_of(own, problem.inputs.end(), [](const Port& port) { return !port.pitch; }) &&
+           hopper_gemm_takes_parts(*conv, {});
   }
   if (!epilogue_takes_parts(problem) || !problem.inputs[1].is_constant) return false;
   int64_t of_rows = -1, of_images = -1;

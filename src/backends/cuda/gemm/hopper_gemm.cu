@@ -60,6 +60,10 @@
 // GATED: of every 8 * V columns the second half gates the first, as the host ordered them: a thread has both sums of a
 // result in its registers, and the output has half as many columns as the product.
 //
+// PROLOGUE: a program makes the operand A of what TMA loads (squeeze-excite's products by channels of an image, a batch
+// norm before its convolution). A consumer applies it to its rows of a stage where they lie, 16 bytes at a time, before
+// wgmma reads them; it does so while the products of the slice before run.
+//
 // Tiles are walked along the columns, or along the rows with `rows_inner`: what the inner walk loads again for each
 // step of the outer one should be what L2 can hold.
 //
@@ -68,13 +72,14 @@
 //
 // Generated before this text: MATRIX, Sum, WARPGROUP_M (M rows of one consumer's tile), TILE_N, SLICE (bytes of K: 128,
 // 64 or 32), STAGES, RESIDENT (0: none), CONSUMERS, LEAST_BLOCKS, SPLITS, SHARERS, MATRICES, GATED, V, ELEMENT (bytes
-// of an element of A or B), COOPERATIVE, IM2COL, PATCH (positions of a patch, 0: none), RAGGED, EXTRA_STAGES (0: there
-// is no such tensor; otherwise EXTRA_NAME and Extra are its name and element type), STORED, BY_IMAGE (there are
-// ImageExtras), EXTRA_CHUNKS (chunks of the extra tensor that are loaded at a time), PIECE (bytes of a row of it that
-// lie together), EXTRA_NAMES, CONSTANT_COLUMNS, ARRAYS and FOR_ARRAYS(f), which expands f(i, type, name) for each
-// array, FUSED_PAIR, CHUNKS (1 unless FUSED_PAIR), and the text of image_epilogue. With FUSED_PAIR also FIRST_V,
-// BETWEEN (columns of the first product), THEN_SLICE and THEN_SLICES (bytes of a K slice of the second product, and
-// their number), and the text of image_epilogue for the first convolution, with FIRST_ARRAYS.
+// of an element of A or B), PROLOGUE, and with it PROLOGUE_BY_IMAGE and the text of image_prologue, COOPERATIVE,
+// IM2COL, PATCH (positions of a patch, 0: none), RAGGED, EXTRA_STAGES (0: there is no such tensor; otherwise EXTRA_NAME
+// and Extra are its name and element type), STORED, BY_IMAGE (there are ImageExtras), EXTRA_CHUNKS (chunks of the extra
+// tensor that are loaded at a time), PIECE (bytes of a row of it that lie together), EXTRA_NAMES, CONSTANT_COLUMNS,
+// ARRAYS and FOR_ARRAYS(f), which expands f(i, type, name) for each array, FUSED_PAIR, CHUNKS (1 unless FUSED_PAIR),
+// and the text of image_epilogue. With FUSED_PAIR also FIRST_V, BETWEEN (columns of the first product), THEN_SLICE and
+// THEN_SLICES (bytes of a K slice of the second product, and their number), and the text of image_epilogue for the
+// first convolution, with FIRST_ARRAYS.
 #include "backends/cuda/support/memory.cuh"
 #include "backends/cuda/support/wgmma.cuh"
 
@@ -90,6 +95,9 @@ struct Parameters {
   i32 stride_w, stride_h, pad_w, pad_h, dilation_w, dilation_h;
   Divisor matrix_tiles;  // of one product of MATRICES
   u32 a_rows;            // rows of A from one product to the next
+#if PROLOGUE
+  u32 channels;
+#endif
   NUMBERS
 };
 
@@ -140,6 +148,11 @@ DEVICE u32 place_of_b(u32 shared, u32 stage, u32 slice) {
 DEVICE u32 full(u32 shared, u32 stage) { return shared + BARRIERS + stage * 8; }
 DEVICE u32 empty(u32 shared, u32 stage) { return shared + BARRIERS + (STAGES + stage) * 8; }
 DEVICE u32 turn_of(u32 shared, u32 consumer) { return shared + BARRIERS + (2 * STAGES + consumer) * 8; }
+
+// A warp lets the next consumer start its tile.
+DEVICE void give_turn(u32 shared, u32 consumer) {
+  if (threadIdx.x % 32 == 0) arrive(turn_of(shared, consumer + 1 < CONSUMERS ? consumer + 1 : 0));
+}
 
 DEVICE u32 extra_full(u32 shared, u32 stage) { return turn_of(shared, CONSUMERS) + stage * 8; }
 DEVICE u32 extra_empty(u32 shared, u32 stage) { return turn_of(shared, CONSUMERS) + (EXTRA_TILES + stage) * 8; }
@@ -753,6 +766,63 @@ DEVICE void put_between(const Sum (&sums)[BLOCKS_M][TILE_N / 2], u32 my_row, u32
 }
 #endif
 
+#if PROLOGUE
+static_assert(!IM2COL && !MATRICES && !FUSED_PAIR, "rows of A are pixels");
+// A thread has 16 bytes of every ROWS_APART-th row, of the same channels: swizzling goes by fewer rows.
+constexpr int PREPARED_V = 16 / ELEMENT, ROWS_APART = 128 / (SLICE / 16), PREPARED_ROWS = WARPGROUP_M / ROWS_APART;
+struct PreparedRows {
+  u32 row = 0, image = 0;  // of the first
+  bool one_image = true;   // all are of it
+};
+// The image of the thread's row number i; those beyond the last row are of its image.
+DEVICE u32 image_of_prepared(u32 first, int i, const Parameters& p) {
+  const u32 row = first + i * ROWS_APART;
+  return pixel_of(row < p.rows ? row : p.rows - 1, p).image;
+}
+// `row`: the first of the consumer's tile.
+DEVICE PreparedRows prepared_rows([[maybe_unused]] u32 row, [[maybe_unused]] const Parameters& p) {
+  PreparedRows out;
+  if constexpr (PROLOGUE_BY_IMAGE) {
+    out.row = row + threadIdx.x % 128 / (SLICE / 16);
+    out.image = image_of_prepared(out.row, 0, p);
+    out.one_image = image_of_prepared(out.row, PREPARED_ROWS - 1, p) == out.image;
+  }
+  return out;
+}
+// The first of the thread's channels in slice `slice`.
+DEVICE u32 prepared_channel(u32 slice) {
+  const u32 at = threadIdx.x % 128 * 16;
+  return slice * PER_SLICE + (at ^ (at >> 3 & (SLICE - 16))) % SLICE / ELEMENT;
+}
+DEVICE void prepare_row(u8* at, const InputExtras& extras) {
+  const Vec<In, PREPARED_V> x = load_vector<PREPARED_V>(reinterpret_cast<const In*>(at));
+  Finished<Operand> results[PREPARED_V];
+#pragma unroll
+  for (int v = 0; v < PREPARED_V; ++v) results[v] = PREPARED(x.at[v], extras, v);
+  store_results<Operand, PREPARED_V>(reinterpret_cast<Operand*>(at), results);
+}
+// Applies the program to the thread's part of the consumer's rows, which begin at `tile`, for channels from `c` on.
+// `extras` are those of its first row. Channels that do not exist stay zero.
+DEVICE void prepare(u8* tile, u32 c, [[maybe_unused]] const InputExtras& extras, const PreparedRows& rows,
+                    EXTRAS const Parameters& p) {
+  if (c >= p.channels) return;
+  u8* const mine = tile + threadIdx.x % 128 * 16;
+  if (rows.one_image) {
+#pragma unroll
+    for (int i = 0; i < PREPARED_ROWS; ++i) prepare_row(mine + i * (ROWS_APART * SLICE), extras);
+    return;
+  }
+  if constexpr (PROLOGUE_BY_IMAGE) {
+#pragma unroll 4
+    for (int i = 0; i < PREPARED_ROWS; ++i) {
+      InputExtras of_row;
+      INPUT_EXTRAS(of_row, image_of_prepared(rows.row, i, p), c)
+      prepare_row(mine + i * (ROWS_APART * SLICE), of_row);
+    }
+  }
+}
+#endif
+
 DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, [[maybe_unused]] const TensorMap* map_out,
                          const Parameters& p) {
   const u32 thread = threadIdx.x % 128, slices = my_slices(p).end - my_slices(p).begin;
@@ -796,11 +866,40 @@ DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, [[maybe_u
 #if STORED
     if (!COOPERATIVE && stored) give_tile_back(shared, ring, extra);
 #endif
+#if PROLOGUE
+    const u32 first_row = COOPERATIVE ? consumer * WARPGROUP_M : 0;
+    const PreparedRows rows = prepared_rows(at_tile.row * TILE_M + first_row, p);
+    u32 channel = prepared_channel(my_slices(p).begin);
+    InputExtras ahead;  // of the next slice
+    if (channel < p.channels) { INPUT_EXTRAS(ahead, rows.image, channel) }
+#endif
+    // The next consumer prepares its tile beside this one, as soon as all slices of this one are there.
+    bool gave_turn = COOPERATIVE;
+#if PROLOGUE
+    if (!COOPERATIVE && slices <= STAGES) {
+      RingPlace<STAGES> of_slice = place;
+#pragma unroll 1
+      for (u32 s = 0; s < slices; ++s, of_slice.advance()) wait_for_phase(full(shared, of_slice.stage), of_slice.phase);
+      give_turn(shared, consumer);
+      gave_turn = true;
+    }
+#endif
     Sum sums[BLOCKS_M][TILE_N / 2];  // of the second product, too: an array of its own would get registers beside these
     u32 before = 0;
 #pragma unroll 1
     for (u32 s = 0; s < slices; ++s) {
+#if PROLOGUE
+      const u32 c = channel;
+      InputExtras extras = ahead;
+      channel += PER_SLICE;
+      if (s + 1 < slices && channel < p.channels) { INPUT_EXTRAS(ahead, rows.image, channel) }
+#endif
       wait_for_phase(full(shared, place.stage), place.phase);
+#if PROLOGUE
+      prepare(dynamic_shared() + place.stage * STAGE + first_row * SLICE, c, extras, rows, EXTRA_NAMES p);
+      publish_shared();
+      meet_warps(consumer, 128);
+#endif
       const u32 at = shared + place.stage * STAGE;
       const u32 taps = taps_of_slice(p);
       u32 at_a = at + (COOPERATIVE ? consumer * WARPGROUP_M * SLICE : 0), slice = s;
@@ -816,8 +915,7 @@ DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, [[maybe_u
 #endif
         // All warps arrive: otherwise the next consumer could finish a round while one of these has not started its
         // own. With PATCH many products follow, and those of the next consumer may run beside them.
-        if (!COOPERATIVE && s + 1 == slices && tap == 0 && thread % 32 == 0)
-          arrive(turn_of(shared, consumer + 1 < CONSUMERS ? consumer + 1 : 0));
+        if (!gave_turn && s + 1 == slices && tap == 0) give_turn(shared, consumer);
         // The previous slice is no longer read when at most this group of products is in flight.
         wait_for_products<1>();
         if (s > 0 && tap == 0) release(shared, before);

@@ -23,6 +23,7 @@ struct HopperGemm {
   // them. `b_by_rows`: B has rows of columns.
   bool computed_b = false, shared_a = false, b_by_rows = false;
   int64_t matrices = 1;
+  bool prologue = false;  // a program makes its operand A (gemm/image_prologue.h)
   // Of ops::GatedMatMul: `columns` are the product's, and those of the output half as many.
   bool gated = false;
   int extra = -1;  // the epilogue input of the output's shape and element size (a residual), if there is just one
@@ -31,13 +32,14 @@ struct HopperGemm {
   int64_t element() const { return size_of(a); }
   // Neighbouring columns of a thread: prepacked columns are ordered so that it stores 16 bytes.
   int64_t v() const { return computed_b ? 2 : 16 / size_of(result); }
-  // Bytes of a K slice, chosen for the least padding.
+  // Bytes of a K slice. Those of several taps have the least padding. Of a single tap padding is of few products, and
+  // each slice takes time of its own, about as much as so many bytes.
   int64_t slice() const {
     if (b_by_rows) return 128;
-    const int64_t bytes = channels * element();
+    const int64_t bytes = channels * element(), each = kernel[0] * kernel[1] > 1 ? 0 : prologue ? 32 : 12;
     int64_t best = 128;
     for (int64_t slice : {64, 32})
-      if (round_up(bytes, slice) < round_up(bytes, best)) best = slice;
+      if (ceil_div(bytes, slice) * (slice + each) < ceil_div(bytes, best) * (best + each)) best = slice;
     return best;
   }
   int64_t channel_slices() const { return ceil_div(channels * element(), slice()); }
@@ -77,9 +79,12 @@ std::optional<ConvPair> conv_pair_of(const Problem& problem);
 bool pair_fits(const ConvPair& pair);
 
 // What convolutions and matrix products have in common: dtypes, weights (constant, or of a product of 16 bits),
-// alignment, the epilogue. The problem is a convolution or product; the limits of im2col and of matmul's operands are
-// for the caller to check. `per_image`: whether its epilogue may read one value for each channel of each image.
+// alignment, the epilogue. The problem is a convolution or product, and none with a prologue; the limits of im2col and
+// of matmul's operands are for the caller to check. `per_image`: whether its epilogue may read one value for each
+// channel of each image.
 Support hopper_gemm_supports(const Problem& problem, bool per_image = false);
+// What is asked of a convolution with a prologue beside what is asked of the convolution (conv_behind_prologue).
+Support hopper_prologue_supports(const Problem& problem);
 
 // For recipes of such problems and of fused pairs.
 std::vector<Config> hopper_gemm_configs(const Problem& problem, const GpuProperties& gpu);
