@@ -211,7 +211,7 @@ std::string random_prepared(uint64_t first_seed, int count, int64_t largest) {
     const std::string kinds[] = {"f16", "bf16", "i8", "u8"}, x = kinds[draw(0, 3)];
     const bool integers = size_t(x[0] == 'i' || x[0] == 'u'), residual = draw.chance(40);
     const int64_t unit = integers ? 16 : 8, channels = unit * draw(1, draw.chance(50) ? 4 : 30),
-                  outputs = unit * draw(1, 20), high = draw(1, 20), wide = draw(1, 20),
+                  outputs = unit * draw(1, 16), high = draw(8, 24), wide = draw(16, 20),
                   images = draw(1, std::max<int64_t>(1, largest / (high * wide)));
     const std::string operand = integers ? "i8" : x,
                       range = x == "u8"  ? "{0..256}"
@@ -618,10 +618,10 @@ TEST(CudaRecipes, AFirstConvolutionIsOfferedToOneOfItsTwoKernels) {
 
 TEST(CudaRecipes, AProgramIsTakenBeforeAConvolutionOfOneTapThatReadsItOnce) {
   const auto reason = [](const char* of, const char* channels, int outputs, const char* taps = "1,1",
-                         const char* pads = "0,0,0,0") {
+                         const char* pads = "0,0,0,0", int high = 20) {
     const KernelCase line =
-        parse_cases(concat("fused_conv(", of, "[2,64,20,20], ", of, '[', outputs, ",64,", taps, "]*, ", of, channels,
-                           ") prologue=\"(2) 2=mul.", of, "(0,1)\" strides=[1,1] pads=[", pads,
+        parse_cases(concat("fused_conv(", of, "[2,64,", high, ",20], ", of, '[', outputs, ",64,", taps, "]*, ", of,
+                           channels, ") prologue=\"(2) 2=mul.", of, "(0,1)\" strides=[1,1] pads=[", pads,
                            "] dilations=[1,1] tf32=true epilogue=\"(1)\""))
             .at(0);
     const std::vector<Tensor> inputs = make_case_inputs(line, 1);
@@ -631,10 +631,13 @@ TEST(CudaRecipes, AProgramIsTakenBeforeAConvolutionOfOneTapThatReadsItOnce) {
   };
   EXPECT_EQ(reason("f16", "[2,64,1,1]", 24), "");
   EXPECT_EQ(reason("bf16", "[64,1,1]", 24), "");
-  EXPECT_EQ(reason("f16", "[]", 1024), "");
-  EXPECT_EQ(reason("f16", "[2,64,1,1]", 2048), "a prologue of 1 step before 2048 columns");
+  EXPECT_EQ(reason("f16", "[]", 256), "");
+  EXPECT_EQ(reason("f16", "[]", 264), "a prologue before 264 columns");
   EXPECT_EQ(reason("f16", "[2,64,1,1]", 24, "3,3", "1,1,1,1"),
             "a prologue before a convolution of several taps, strides or padding");
+  EXPECT_EQ(reason("f16", "[2,64,1,1]", 24, "1,1", "0,0,0,0", 6),
+            "a prologue that differs from image to image of 120 positions");
+  EXPECT_EQ(reason("f16", "[64,1,1]", 24, "1,1", "0,0,0,0", 6), "");
   EXPECT_EQ(reason("f16", "[20,20]", 24), "a prologue along other axes than images and channels");
   EXPECT_EQ(reason("f16", "[2,1,1,1]", 24), "a prologue with one number for each image");
   EXPECT_EQ(reason("f32", "[64,1,1]", 24), "a prologue before operands that are rounded to TF32");

@@ -771,21 +771,18 @@ static_assert(!IM2COL && !MATRICES && !FUSED_PAIR, "rows of A are pixels");
 // A thread has 16 bytes of every ROWS_APART-th row, of the same channels: swizzling goes by fewer rows.
 constexpr int PREPARED_V = 16 / ELEMENT, ROWS_APART = 128 / (SLICE / 16), PREPARED_ROWS = WARPGROUP_M / ROWS_APART;
 struct PreparedRows {
-  u32 row = 0, image = 0;  // of the first
-  bool one_image = true;   // all are of it
+  u32 image = 0, next = 0;     // of the first and of the last row: images are longer than a tile
+  u32 others = PREPARED_ROWS;  // the number of the first row that is of the next image
 };
-// The image of the thread's row number i; those beyond the last row are of its image.
-DEVICE u32 image_of_prepared(u32 first, int i, const Parameters& p) {
-  const u32 row = first + i * ROWS_APART;
-  return pixel_of(row < p.rows ? row : p.rows - 1, p).image;
-}
-// `row`: the first of the consumer's tile.
+// `row`: the first of the consumer's tile. Rows beyond the last one are of its image.
 DEVICE PreparedRows prepared_rows([[maybe_unused]] u32 row, [[maybe_unused]] const Parameters& p) {
   PreparedRows out;
   if constexpr (PROLOGUE_BY_IMAGE) {
-    out.row = row + threadIdx.x % 128 / (SLICE / 16);
-    out.image = image_of_prepared(out.row, 0, p);
-    out.one_image = image_of_prepared(out.row, PREPARED_ROWS - 1, p) == out.image;
+    const u32 first = row + threadIdx.x % 128 / (SLICE / 16), last = first + (PREPARED_ROWS - 1) * ROWS_APART;
+    out.image = pixel_of(first < p.rows ? first : p.rows - 1, p).image;
+    out.next = pixel_of(last < p.rows ? last : p.rows - 1, p).image;
+    const u32 next_row = out.next * (p.walked_w.divisor * p.walked_h.divisor);
+    if (out.next != out.image) out.others = (next_row - first + ROWS_APART - 1) / ROWS_APART;
   }
   return out;
 }
@@ -801,24 +798,33 @@ DEVICE void prepare_row(u8* at, const InputExtras& extras) {
   for (int v = 0; v < PREPARED_V; ++v) results[v] = PREPARED(x.at[v], extras, v);
   store_results<Operand, PREPARED_V>(reinterpret_cast<Operand*>(at), results);
 }
+// What the program reads beside the rows, of the first image and of the next one, for channels from `c` on.
+struct PreparedExtras {
+  InputExtras first, next;
+};
+DEVICE void read_extras([[maybe_unused]] PreparedExtras& to, u32 c, [[maybe_unused]] const PreparedRows& rows,
+                        EXTRAS const Parameters& p) {
+  if (c >= p.channels) return;
+  INPUT_EXTRAS(to.first, rows.image, c)
+  if constexpr (PROLOGUE_BY_IMAGE) {
+    if (rows.others < PREPARED_ROWS) { INPUT_EXTRAS(to.next, rows.next, c) }
+  }
+}
 // Applies the program to the thread's part of the consumer's rows, which begin at `tile`, for channels from `c` on.
-// `extras` are those of its first row. Channels that do not exist stay zero.
-DEVICE void prepare(u8* tile, u32 c, [[maybe_unused]] const InputExtras& extras, const PreparedRows& rows,
-                    EXTRAS const Parameters& p) {
+// Channels that do not exist stay zero.
+DEVICE void prepare(u8* tile, u32 c, const PreparedExtras& extras, const PreparedRows& rows, const Parameters& p) {
   if (c >= p.channels) return;
   u8* const mine = tile + threadIdx.x % 128 * 16;
-  if (rows.one_image) {
+  if (!PROLOGUE_BY_IMAGE || rows.others == PREPARED_ROWS) {
 #pragma unroll
-    for (int i = 0; i < PREPARED_ROWS; ++i) prepare_row(mine + i * (ROWS_APART * SLICE), extras);
+    for (int i = 0; i < PREPARED_ROWS; ++i) prepare_row(mine + i * (ROWS_APART * SLICE), extras.first);
     return;
   }
-  if constexpr (PROLOGUE_BY_IMAGE) {
-#pragma unroll 4
-    for (int i = 0; i < PREPARED_ROWS; ++i) {
-      InputExtras of_row;
-      INPUT_EXTRAS(of_row, image_of_prepared(rows.row, i, p), c)
-      prepare_row(mine + i * (ROWS_APART * SLICE), of_row);
-    }
+#pragma unroll
+  for (int i = 0; i < PREPARED_ROWS; ++i) {
+    InputExtras of_row = extras.next;
+    if (i < rows.others) of_row = extras.first;
+    prepare_row(mine + i * (ROWS_APART * SLICE), of_row);
   }
 }
 #endif
@@ -870,8 +876,8 @@ DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, [[maybe_u
     const u32 first_row = COOPERATIVE ? consumer * WARPGROUP_M : 0;
     const PreparedRows rows = prepared_rows(at_tile.row * TILE_M + first_row, p);
     u32 channel = prepared_channel(my_slices(p).begin);
-    InputExtras ahead;  // of the next slice
-    if (channel < p.channels) { INPUT_EXTRAS(ahead, rows.image, channel) }
+    PreparedExtras ahead;  // of the next slice
+    read_extras(ahead, channel, rows, EXTRA_NAMES p);
 #endif
     // The next consumer prepares its tile beside this one, as soon as all slices of this one are there.
     bool gave_turn = COOPERATIVE;
@@ -890,13 +896,13 @@ DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, [[maybe_u
     for (u32 s = 0; s < slices; ++s) {
 #if PROLOGUE
       const u32 c = channel;
-      InputExtras extras = ahead;
+      const PreparedExtras extras = ahead;
       channel += PER_SLICE;
-      if (s + 1 < slices && channel < p.channels) { INPUT_EXTRAS(ahead, rows.image, channel) }
+      if (s + 1 < slices) read_extras(ahead, channel, rows, EXTRA_NAMES p);
 #endif
       wait_for_phase(full(shared, place.stage), place.phase);
 #if PROLOGUE
-      prepare(dynamic_shared() + place.stage * STAGE + first_row * SLICE, c, extras, rows, EXTRA_NAMES p);
+      prepare(dynamic_shared() + place.stage * STAGE + first_row * SLICE, c, extras, rows, p);
       publish_shared();
       meet_warps(consumer, 128);
 #endif

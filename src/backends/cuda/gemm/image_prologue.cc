@@ -55,6 +55,13 @@ Along along(const Problem& problem, size_t i) {
 
 }  // namespace
 
+bool prologue_by_image(const Problem& problem) {
+  bool by_image = false;
+  for (size_t i = without_prologue(problem).inputs.size(); i < problem.inputs.size(); ++i)
+    by_image |= along(problem, i).images;
+  return by_image;
+}
+
 Support image_prologue_supports(const Problem& problem) {
   const DType from = problem.inputs[0].type.dtype, to = conv_operand(problem);
   if (size_of(from) != size_of(to)) return refused("a prologue from ", from, " to ", to);
@@ -73,7 +80,6 @@ ImagePrologue image_prologue(const Problem& problem, int64_t v, ProgramNumbers& 
     const Along axes = along(problem, i);
     const std::string name = concat('o', i);
     const std::string_view type = memory_type(problem.inputs[i].type.dtype);
-    out.by_image |= axes.images;
     out.parameters += concat("const ", type, "* ", name, ", ");
     out.names += concat(name, ", ");
     out.slots.push_back({Slot::Kind::input, int(i), 0});

@@ -18,6 +18,9 @@ std::vector<DType> read_by_prologue(const Problem& problem);
 // prologue, or if a pool is behind it.
 std::optional<Problem> conv_behind_prologue(const Problem& problem);
 
+// Whether one of those has values for each image of several.
+bool prologue_by_image(const Problem& problem);
+
 // Whether the text of image_prologue computes the problem's program: beside the image it reads numbers, or one for each
 // channel, perhaps of each image, and its results have the size of the image's elements.
 Support image_prologue_supports(const Problem& problem);
@@ -30,7 +33,6 @@ struct ImagePrologue {
   std::string text;
   std::string parameters, names;  // of the kernel: "const f16* o3, ", "o3, "
   std::vector<Slot> slots;        // of the parameters
-  bool by_image = false;          // whether an input has values for each image
 };
 // Numbers that go with the launch are added to `numbers`.
 ImagePrologue image_prologue(const Problem& problem, int64_t v, ProgramNumbers& numbers);
