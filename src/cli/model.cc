@@ -178,7 +178,8 @@ void add_activation_scales(Command& verb, ModelFlags& flags) {
                   "int8: scales of what matrix products with constant weights read: tensor (one for all of it, by its "
                   "range) or token (one for each row, computed as it comes; these products need no --calibration)")
       .check(one_of({"tensor", "token"}))
-      .capture_default_str();
+      .capture_default_str()
+      .each([&flags](const std::string&) { flags.activation_scales_given = true; });
 }
 
 void add_keep_flags(Command& verb, ModelFlags& flags) {
@@ -376,7 +377,7 @@ std::shared_ptr<const Engine> load_or_build(const std::string& path, const Model
         {(flags.precision_given || flags.precision != none.precision) && flags.precision != engine->info().precision,
          "--precision " + flags.precision},
         {!flags.calibration.empty(), "--calibration"},
-        {flags.activation_scales != none.activation_scales, "--activation-scales"},
+        {flags.activation_scales_given, "--activation-scales"},
         {keeps(flags), "--keep-first, --keep-last, --keep-fp32, --keep-bf16 or --keep-fp16"},
         {!flags.shapes.empty(), "--shapes"},
         {flags.cache != 0, "--cache"},

@@ -13,7 +13,8 @@ class ProgressLine;
 
 struct ModelFlags {
   std::string device = "cpu";
-  bool device_given = false, precision_given = false;  // what they begin with may be asked for, too
+  // What they begin with may be asked for, too.
+  bool device_given = false, precision_given = false, activation_scales_given = false;
   std::vector<std::string> cuda_path;
   std::string precision = "fp32";
   std::string calibration, keep_fp32, keep_bf16, keep_fp16, qdq;

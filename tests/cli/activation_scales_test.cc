@@ -50,8 +50,11 @@ TEST_F(ActivationScales, ByTokenInt8NeedsNoRangesAndHoldsTokensOfEverySize) {
   done("build m.onnx -o t.plan --precision int8 --activation-scales token --no-measure");
   const Json plan = Json::parse(done("inspect t.plan --json"));
   EXPECT_EQ(plan.at("lowered_products"), 2);
-  for (const std::string verb : {"run t.plan --input x.npz", "bench t.plan --duration 10ms"})
+  for (const std::string verb : {"run t.plan --input x.npz", "bench t.plan --duration 10ms"}) {
     refused(verb + " --precision fp32", "for int8 on the device 'cpu' already: --precision fp32 cannot");
+    for (const char* scales : {"tensor", "token"})
+      refused(verb + " --activation-scales " + scales, "already: --activation-scales cannot change it");
+  }
   EXPECT_EQ(plan.at("products"), 2);
   EXPECT_CONTAINS(plan.at("command").get<std::string>(), "--precision int8 --activation-scales token");
   EXPECT_EQ(done("inspect t.plan --layers").find("matmul.reference"), std::string::npos);
