@@ -14,12 +14,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* In C++, too, any int may be given for an enumeration: one that is no member is refused. */
 #ifdef __cplusplus
+#define TEMPER_ENUM : int
 extern "C" {
+#else
+#define TEMPER_ENUM
 #endif
 
 /* The same numbers as the exit codes of the program. */
-typedef enum {
+typedef enum TEMPER_ENUM {
   TEMPER_OK = 0,
   TEMPER_CHECK_FAILED = 1, /* a limit or a comparison was not met */
   TEMPER_USAGE = 2,        /* wrong arguments: name, dtype, shape, NULL */
@@ -29,7 +33,7 @@ typedef enum {
   TEMPER_CANCELLED = 6     /* a function of the caller's asked for the end; no exit code of the program */
 } temper_status;
 
-typedef enum {
+typedef enum TEMPER_ENUM {
   TEMPER_F32,
   TEMPER_F16,
   TEMPER_BF16,
@@ -152,7 +156,7 @@ const char* temper_last_error(void);
 /* Bytes of an element; 0 for what is no dtype. */
 size_t temper_dtype_size(temper_dtype dtype);
 
-typedef enum { TEMPER_DEBUG, TEMPER_INFO, TEMPER_WARNING } temper_log_level;
+typedef enum TEMPER_ENUM { TEMPER_DEBUG, TEMPER_INFO, TEMPER_WARNING } temper_log_level;
 typedef void (*temper_log_callback)(temper_log_level level, const char* message, void* context);
 
 /* Where messages go, from any thread; NULL: nowhere, the default. For the whole process: set it before other threads
@@ -374,7 +378,7 @@ temper_status temper_session_run_on_device_with(temper_session* session, const t
  * device than a GPU. */
 temper_status temper_session_stream(temper_session* session, void** stream);
 
-typedef enum { TEMPER_TO_HOST, TEMPER_TO_DEVICE, TEMPER_ON_DEVICE } temper_copy_direction;
+typedef enum TEMPER_ENUM { TEMPER_TO_HOST, TEMPER_TO_DEVICE, TEMPER_ON_DEVICE } temper_copy_direction;
 
 /* For an engine of a GPU: copies `bytes` between the host's memory and the GPU's, or inside the latter, behind all that
  * the session was asked for, and returns when that is done. TEMPER_USAGE for an engine of another device. */
@@ -491,6 +495,7 @@ typedef struct {
 temper_status temper_top_classes(const temper_tensor* output, size_t sample, size_t count, temper_class* classes,
                                  size_t* found);
 
+#undef TEMPER_ENUM
 #ifdef __cplusplus
 }
 #endif
