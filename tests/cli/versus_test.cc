@@ -26,6 +26,10 @@ onnx.save(h.make_model(g, opset_imports=[h.make_opsetid('', 17)], ir_version=8),
 )");
   }
 
+  void SetUp() override {
+    if (!TEMPER_PYTHON_PACKAGE) GTEST_SKIP() << "the Python package is not built with sanitizers and Clang";
+  }
+
   // A trtexec that does this.
   std::string program(const std::string& script) {
     write_text(folder_ + "trtexec", "#!/bin/sh\n" + script + "\n");
