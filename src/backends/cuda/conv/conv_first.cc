@@ -52,6 +52,7 @@ bool first_conv_pools(const Problem& problem) {
   const auto* fused = problem.op.get_if<ops::FusedConv>();
   return fused && fused->pools();
 }
+
 Support first_conv_supports(const Problem& problem) {
   if (!conv_of(problem.op)) return refused("not a convolution");
   const auto& op = op_of(problem);
@@ -316,7 +317,7 @@ std::string first_conv_input(const Problem& problem, bool words, std::vector<Slo
   const Program* prologue = prologue_of(problem);
   std::vector<DType> read = read_by_prologue(problem);
   OtherInputs others;
-  for (size_t i = without_prologue(problem).inputs.size(); i < problem.inputs.size(); ++i) {
+  for (size_t i = inputs_of_conv(problem); i < problem.inputs.size(); ++i) {
     others.add(problem.inputs[i].type);
     slots.push_back({Slot::Kind::input, int(i), 0});
   }

@@ -14,15 +14,20 @@ const Program* prologue_of(const Problem& problem) {
   return fused && !fused->prologue.is_identity() ? &fused->prologue : nullptr;
 }
 
+size_t inputs_of_conv(const Problem& problem) {
+  const auto* fused = problem.op.get_if<ops::FusedConv>();
+  return fused ? fused->own_inputs(problem.inputs.size()) : problem.inputs.size();
+}
+
 Problem without_prologue(const Problem& problem) {
   Problem own = problem;
-  if (const auto* fused = problem.op.get_if<ops::FusedConv>()) own.inputs.resize(fused->own_inputs(own.inputs.size()));
+  own.inputs.resize(inputs_of_conv(problem));
   return own;
 }
 
 std::vector<DType> read_by_prologue(const Problem& problem) {
   std::vector<DType> dtypes{problem.inputs[0].type.dtype};
-  for (size_t i = without_prologue(problem).inputs.size(); i < problem.inputs.size(); ++i)
+  for (size_t i = inputs_of_conv(problem); i < problem.inputs.size(); ++i)
     dtypes.push_back(problem.inputs[i].type.dtype);
   return dtypes;
 }
@@ -57,15 +62,14 @@ Along along(const Problem& problem, size_t i) {
 
 bool prologue_by_image(const Problem& problem) {
   bool by_image = false;
-  for (size_t i = without_prologue(problem).inputs.size(); i < problem.inputs.size(); ++i)
-    by_image |= along(problem, i).images;
+  for (size_t i = inputs_of_conv(problem); i < problem.inputs.size(); ++i) by_image |= along(problem, i).images;
   return by_image;
 }
 
 Support image_prologue_supports(const Problem& problem) {
   const DType from = problem.inputs[0].type.dtype, to = conv_operand(problem);
   if (size_of(from) != size_of(to)) return refused("a prologue from ", from, " to ", to);
-  for (size_t i = without_prologue(problem).inputs.size(); i < problem.inputs.size(); ++i) {
+  for (size_t i = inputs_of_conv(problem); i < problem.inputs.size(); ++i) {
     const Along axes = along(problem, i);
     if (axes.spatial) return refused("a prologue along other axes than images and channels");
     if (axes.images && !axes.channels) return refused("a prologue with one number for each image");
@@ -76,7 +80,7 @@ Support image_prologue_supports(const Problem& problem) {
 ImagePrologue image_prologue(const Problem& problem, int64_t v, ProgramNumbers& numbers) {
   ImagePrologue out;
   std::string fields, loads, arguments;
-  for (size_t i = without_prologue(problem).inputs.size(); i < problem.inputs.size(); ++i) {
+  for (size_t i = inputs_of_conv(problem); i < problem.inputs.size(); ++i) {
     const Along axes = along(problem, i);
     const std::string name = concat('o', i);
     const std::string_view type = memory_type(problem.inputs[i].type.dtype);

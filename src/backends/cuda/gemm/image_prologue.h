@@ -10,7 +10,9 @@ namespace temper::cuda {
 const Program* prologue_of(const Problem& problem);
 // The dtype that is multiplied by the weights.
 DType conv_operand(const Problem& problem);
-// The problem without what the prologue reads beside input 0, which is behind what the convolution reads.
+// How many of the problem's inputs the convolution reads: what the prologue reads beside input 0 is behind them.
+size_t inputs_of_conv(const Problem& problem);
+// The problem with those inputs alone.
 Problem without_prologue(const Problem& problem);
 // Dtypes of all that the prologue reads.
 std::vector<DType> read_by_prologue(const Problem& problem);
