@@ -2,6 +2,7 @@
 #include "optimize/fusion.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
 
@@ -22,9 +23,9 @@ constexpr double kSecondStepMs = 0.0015;
 // faster.
 constexpr int64_t kLeastPositions = 50'000;
 
-// The graph with those chains that are wanted, by their names, and taken by a tactic.
+// The graph with those chains that are wanted and taken by a tactic.
 Chains chained(Graph graph, const PassOptions& passes, const Backend& backend, const Device& device,
-               const std::function<bool(const std::string&)>& wanted) {
+               const PairWanted& wanted) {
   FusionTaken taken = [by_tactic = taken_by(backend, device, {})](const Graph& in, const Op& op,
                                                                   const std::vector<ValueId>& inputs) {
     const Dims x = in.type(inputs[0]).dims(), weights = in.type(inputs[1]).dims();
@@ -78,8 +79,7 @@ FusionTaken taken_by(const Backend& backend, const Device& device, const Binding
 
 Chains find_chains(const Graph& graph, const PassOptions& passes, const Backend& backend, const Device& device,
                    const TimingCache& cache) {
-  Chains all =
-      chained(graph, passes.dumped_into("every-pair"), backend, device, [](const std::string&) { return true; });
+  Chains all = chained(graph, passes.dumped_into("every-pair"), backend, device, [](const ConvPair&) { return true; });
   if (all.list.empty()) return all;
   const PairDecisions* known = cache.fused_pairs.find(key_of(graph, device));
   if (!known) return all;
@@ -90,7 +90,7 @@ Chains find_chains(const Graph& graph, const PassOptions& passes, const Backend&
     if (decision->second) faster.insert(pair.name);
   }
   Chains decided = chained(graph, passes.dumped_into("faster-pairs"), backend, device,
-                           [&](const std::string& name) { return faster.contains(name); });
+                           [&](const ConvPair& pair) { return faster.contains(pair.name); });
   decided.decided = true;
   return decided;
 }
@@ -103,28 +103,41 @@ Plan plan_with_chains(const Graph& graph, const Chains& chains, const PassOption
   Plan apart = plan_of(graph);
   if (options.search_is_over()) return apart;
   const auto ms_apart = times_of(apart);
-  const auto ms_chained = times_of(plan_by_times_in_context(chains.graph, backend, device, options, cache, progress));
+  auto times_in = [&](const Graph& g) {
+    return times_of(plan_by_times_in_context(g, backend, device, options, cache, progress));
+  };
+  auto of_three = [](const ConvPair& pair) { return pair.of_three; };
+  const bool threes = std::ranges::any_of(chains.list, of_three);
+  const auto ms_chained = times_in(chains.graph);
+  const auto ms_of_pairs =
+      threes
+          ? times_in(chained(graph, passes.dumped_into("pairs-of-two"), backend, device, std::not_fn(of_three)).graph)
+          : ms_chained;
   std::set<std::string> faster;
+  std::map<std::string, double> best;  // of pairs of two, in a chain or apart
   for (const ConvPair& pair : chains.list) {
-    const double two = ms_apart.at(pair.first) + ms_apart.at(pair.second) - kSecondStepMs,
-                 one = ms_chained.at(pair.name);
+    const double first = pair.of_three ? best.at(pair.first) : ms_apart.at(pair.first),
+                 two = first + ms_apart.at(pair.second) - kSecondStepMs,
+                 one = (pair.of_three ? ms_chained : ms_of_pairs).at(pair.name);
     log(LogLevel::debug, pair.name, ": ", two, " ms apart, ", one, " ms in a chain");
-    if (one < two) faster.insert(pair.name);
+    best[pair.name] = std::min(one, two);
+    if (one >= two) continue;
+    faster.insert(pair.name);
+    if (pair.of_three) faster.insert(pair.first);
   }
-  Plan best;
+  Plan chosen;
   if (!faster.empty()) {
-    best = plan_of(chained(graph, passes.dumped_into("faster-pairs"), backend, device, [&](const std::string& name) {
-                     return faster.contains(name);
-                   }).graph);
+    const auto wanted = [&](const ConvPair& pair) { return faster.contains(pair.name); };
+    chosen = plan_of(chained(graph, passes.dumped_into("faster-pairs"), backend, device, wanted).graph);
     PlanBuffers buffers(apart);
-    if (!is_faster(best, apart, buffers, device)) faster.clear();
+    if (!is_faster(chosen, apart, buffers, device)) faster.clear();
   }
   if (options.search_is_over())
-    return faster.empty() ? std::move(apart) : std::move(best);  // nothing is decided for good
+    return faster.empty() ? std::move(apart) : std::move(chosen);  // nothing is decided for good
   PairDecisions decisions;
   for (const ConvPair& pair : chains.list) decisions[pair.name] = faster.contains(pair.name);
   cache.fused_pairs.add(key_of(graph, device), std::move(decisions));
-  return faster.empty() ? std::move(apart) : std::move(best);
+  return faster.empty() ? std::move(apart) : std::move(chosen);
 }
 
 }  // namespace temper

@@ -12,11 +12,13 @@ namespace temper {
 // Names of nodes: two, and what is made of them.
 struct ConvPair {
   std::string first, second, name;
+  bool of_three = false;  // the first is a pair itself
 };
+using PairWanted = std::function<bool(const ConvPair&)>;
 // A convolution of one tap, a stride of 1 and no padding or groups, that alone reads another one's output, becomes one
-// conv_chain with it, where it is `wanted` by its name and `taken` says so. What was made, in the graph's order.
-std::vector<ConvPair> chain_convs(Graph& graph, const FusionTaken& taken,
-                                  const std::function<bool(const std::string& name)>& wanted,
+// conv_chain with it, where it is `wanted` and `taken` says so. Another such one joins them that reads their result
+// beside others, and nothing else that is computed. What was made, in the graph's order.
+std::vector<ConvPair> chain_convs(Graph& graph, const FusionTaken& taken, const PairWanted& wanted,
                                   const BuildTime& time = {});
 
 }  // namespace temper

@@ -223,8 +223,7 @@ Pipeline rows_pipeline(FusionTaken taken) {
           }};
 }
 
-Pipeline shapes_pipeline(FusionTaken taken, std::function<bool(const std::string& name)> wanted,
-                         std::vector<ConvPair>* made) {
+Pipeline shapes_pipeline(FusionTaken taken, PairWanted wanted, std::vector<ConvPair>* made) {
   PassFunction chain = [taken = std::move(taken), wanted = std::move(wanted), made](Graph& graph,
                                                                                     const PassOptions& options) {
     std::vector<ConvPair> pairs = chain_convs(graph, taken, wanted, options.time);

@@ -48,8 +48,7 @@ Pipeline rows_pipeline(FusionTaken taken);
 
 // Behind it, of the pairs of convolutions that are `wanted`. `made`, where it is not null, gets them; it
 // must outlive the pipeline.
-Pipeline shapes_pipeline(FusionTaken taken, std::function<bool(const std::string& name)> wanted,
-                         std::vector<ConvPair>* made);
+Pipeline shapes_pipeline(FusionTaken taken, PairWanted wanted, std::vector<ConvPair>* made);
 
 // The names of all passes of all pipelines, each once.
 std::vector<std::string_view> pass_names();

@@ -29,11 +29,11 @@ std::vector<Candidate> in_order(std::vector<Candidate> candidates) {
 
 namespace {
 
-// By itself, or as the first or second of a chain of convolutions (passes/chain_convs.h).
+// By itself, or as one of a chain of convolutions (passes/chain_convs.h).
 bool computes(const PlanStep& step, const std::string& node) {
   if (step.node == node) return true;
   return step.problem.op.is<ops::ConvChain>() &&
-         (step.node.starts_with(node + " + ") || step.node.ends_with(" + " + node));
+         concat(" + ", step.node, " + ").find(concat(" + ", node, " + ")) != std::string::npos;
 }
 
 }  // namespace

@@ -81,7 +81,7 @@ TEST(BuildTime, EveryPassAsksForItWithinALongGraph) {
   });
   options.time.begin();
   const auto none = [](const Graph&, const Op&, const std::vector<ValueId>&) { return false; };
-  const auto nowhere = [](const std::string&) { return false; };
+  const auto nowhere = [](const ConvPair&) { return false; };
   Ranges ranges;  // as calibration saw them
   ranges.values["x"] = {-1, 1, 0.01f, "minmax", 0, {}, {}};
   const auto smooth = [](Graph& each, const PassOptions& its) {

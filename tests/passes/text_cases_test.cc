@@ -65,7 +65,7 @@ std::vector<Pipeline> bound_pipelines(bool by_rows) {
   const FusionTaken narrow = [](const Graph& g, const Op&, const std::vector<ValueId>& inputs) {
     return g.type(inputs[1]).shape[0].value() <= 64;
   };
-  const auto wanted = [](const std::string& name) { return !name.ends_with("unwanted"); };
+  const auto wanted = [](const ConvPair& pair) { return !pair.name.ends_with("unwanted"); };
   const FusionTaken few_rows = [](const Graph& g, const Op&, const std::vector<ValueId>& inputs) {
     return g.type(inputs[0]).shape[0].value() <= 8;
   };

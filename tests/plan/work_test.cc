@@ -81,7 +81,7 @@ TEST(Work, APoolBehindAConvolutionLeavesItsProductsAndAReductionReadsItsInput) {
   EXPECT_EQ(operations_of(segment, step_of(mean, {port("f32[4,8]")}, {port("f32[4,1]")})), 2 * 32);
 }
 
-TEST(Work, AChainOfConvolutionsCountsBoth) {
+TEST(Work, AChainOfConvolutionsCountsAllOfThem) {
   ops::ConvChain chain;
   chain.first_inputs = 2;
   chain.first.epilogue.push({Scalar::relu, DType::f32, {0, -1, -1}});
@@ -90,6 +90,13 @@ TEST(Work, AChainOfConvolutionsCountsBoth) {
                                 {port("f32[1,7,6,6]")});
   EXPECT_EQ(product_operations_of({}, step), 2 * 36 * (5 * 27 + 7 * 5));
   EXPECT_EQ(operations_of({}, step), 2 * 36 * (5 * 27 + 7 * 5) + 36 * (5 + 7));
+  chain.then_inputs = 1;
+  chain.third.push({Scalar::relu, DType::f32, {0, -1, -1}});
+  const PlanStep three = step_of(
+      chain, {port("f32[1,3,8,8]"), port("f32[5,3,3,3]", true), port("f32[7,5,1,1]", true), port("f32[2,7,1,1]", true)},
+      {port("f32[1,7,6,6]"), port("f32[1,2,6,6]")});
+  EXPECT_EQ(product_operations_of({}, three), 2 * 36 * (5 * 27 + 7 * 5 + 2 * 7));
+  EXPECT_EQ(operations_of({}, three), 2 * 36 * (5 * 27 + 7 * 5 + 2 * 7) + 36 * (5 + 7 + 2));
 }
 
 TEST(Work, WhatHasNoCountHasNone) {

@@ -108,7 +108,7 @@ void LoadedWork::launch(const Stream& stream, const DeviceBuffers& buffers) cons
   for (size_t j = 0; j < work_.jobs.size(); ++j) {
     const Job& job = work_.jobs[j];
     // Small and on the stack: a launch allocates nothing.
-    constexpr size_t kMost = 64, kMostMaps = 5;
+    constexpr size_t kMost = 64, kMostMaps = 6;
     std::array<DevicePointer, kMost> pointers;
     std::array<TensorMap, kMostMaps> maps;
     std::array<void*, kMost + kMostMaps + 1> arguments;

@@ -73,33 +73,42 @@ std::vector<Tensor> FusedConv::reference(std::span<const Tensor> inputs, std::sp
   return pool().reference(conv.reference(own, between), outputs);
 }
 
-Conv ConvChain::second() const {
+Conv ConvChain::behind(const Program& epilogue) const {
   const std::vector<int64_t> ones(first.strides.size(), 1);
-  Conv second;
-  second.strides = second.dilations = ones;
-  second.pads.assign(2 * ones.size(), 0);
-  second.tf32 = first.tf32;
-  second.epilogue = then;
-  return second;
+  Conv conv;
+  conv.strides = conv.dilations = ones;
+  conv.pads.assign(2 * ones.size(), 0);
+  conv.tf32 = first.tf32;
+  conv.epilogue = epilogue;
+  return conv;
 }
 
 std::vector<TensorType> ConvChain::infer(const InferContext& context) const {
-  if (first_inputs < 2 || size_t(first_inputs) >= context.size())
-    fail(ErrorKind::bad_file, first_inputs, " of ", context.size(), " inputs are the first convolution's");
-  auto operand = [&](size_t i) {
-    return Operand{context.has(i) ? &context.type(i) : nullptr, context.constant(i), context.contents(i)};
+  const size_t count = context.size();
+  if (first_inputs < 2 || size_t(first_inputs) >= count)
+    fail(ErrorKind::bad_file, first_inputs, " of ", count, " inputs are the first convolution's");
+  if (then_inputs < 0 || size_t(then_inputs) >= count - size_t(first_inputs))
+    fail(ErrorKind::bad_file, then_inputs, " of ", count - size_t(first_inputs),
+         " inputs are the second convolution's");
+  // The type of `conv` of x, or of input 0 for the first, and of inputs begin to end - 1.
+  auto inferred = [&](const Conv& conv, const TensorType* x, size_t begin, size_t end) {
+    std::vector<Operand> operands;
+    if (x) operands.push_back({x});
+    for (size_t i = begin; i < end; ++i)
+      operands.push_back({context.has(i) ? &context.type(i) : nullptr, context.constant(i), context.contents(i)});
+    if (x && context.has(begin)) {
+      const Shape& weights = context.type(begin).shape;
+      for (size_t axis = 2; axis < weights.size(); ++axis)
+        if (weights[axis] != Dim(1))
+          fail(ErrorKind::bad_file, "a convolution of ", weights, " behind another one, not of one tap");
+    }
+    return conv.infer(InferContext(operands, Conv::name))[0];
   };
-  std::vector<Operand> operands;
-  for (size_t i = 0; i < size_t(first_inputs); ++i) operands.push_back(operand(i));
-  const std::vector<TensorType> between = first.infer(InferContext(operands, Conv::name));
-  operands = {{&between[0]}};
-  for (size_t i = size_t(first_inputs); i < context.size(); ++i) operands.push_back(operand(i));
-  if (context.has(size_t(first_inputs))) {
-    const Shape& weights = context.type(size_t(first_inputs)).shape;
-    for (size_t axis = 2; axis < weights.size(); ++axis)
-      if (weights[axis] != Dim(1)) fail(ErrorKind::bad_file, "a second convolution of ", weights, ", not of one tap");
-  }
-  return second().infer(InferContext(operands, Conv::name));
+  const size_t second = size_t(first_inputs), third_at = has_third() ? second + size_t(then_inputs) : count;
+  const TensorType between = inferred(first, nullptr, 0, second);
+  std::vector<TensorType> types{inferred(behind(then), &between, second, third_at)};
+  if (has_third()) types.push_back(inferred(behind(third), &types[0], third_at, count));
+  return types;
 }
 
 std::vector<Tensor> ConvChain::reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const {
@@ -109,9 +118,15 @@ std::vector<Tensor> ConvChain::reference(std::span<const Tensor> inputs, std::sp
   std::vector<Operand> operands;
   operands.reserve(types.size());
   for (const TensorType& type : types) operands.push_back({&type});
-  std::vector<Tensor> behind = first.reference(own, first.infer(InferContext(operands, Conv::name)));
-  behind.insert(behind.end(), inputs.begin() + first_inputs, inputs.end());
-  return second().reference(behind, outputs);
+  const auto second = inputs.begin() + first_inputs, third_at = has_third() ? second + then_inputs : inputs.end();
+  std::vector<Tensor> read = first.reference(own, first.infer(InferContext(operands, Conv::name)));
+  read.insert(read.end(), second, third_at);
+  std::vector<Tensor> results = behind(then).reference(read, outputs.first(1));
+  if (!has_third()) return results;
+  read = results;
+  read.insert(read.end(), third_at, inputs.end());
+  results.push_back(behind(third).reference(read, outputs.last(1))[0]);
+  return results;
 }
 
 std::vector<TensorType> FusedReduce::infer(const InferContext& context) const {
@@ -136,8 +151,13 @@ Operations FusedConv::operations(std::span<const TensorType> inputs, std::span<c
 Operations ConvChain::operations(std::span<const TensorType> inputs, std::span<const TensorType> outputs) const {
   const Dims first_weights = inputs[1].dims(), weights = inputs[size_t(first_inputs)].dims();
   const int64_t pixels = element_count(outputs[0]) / std::max<int64_t>(1, weights[0]);
-  return {2 * pixels * (element_count(first_weights) + element_count(weights)),
-          pixels * (weights[0] * computing_steps(then) + weights[1] * computing_steps(first.epilogue))};
+  Operations all{2 * pixels * (element_count(first_weights) + element_count(weights)),
+                 pixels * (weights[0] * computing_steps(then) + weights[1] * computing_steps(first.epilogue))};
+  if (has_third()) {
+    all.products += 2 * pixels * element_count(inputs[size_t(first_inputs + then_inputs)].dims());
+    all.others += element_count(outputs[1]) * computing_steps(third);
+  }
+  return all;
 }
 
 Operations FusedReduce::operations(std::span<const TensorType> inputs, std::span<const TensorType> outputs) const {

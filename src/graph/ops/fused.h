@@ -52,22 +52,28 @@ struct FusedConv {
 };
 
 // conv_chain(x, w, inputs of the epilogue..., v [M,C,1,...], inputs of `then`...) = then(conv(conv(x, w, ...), v)):
-// behind a convolution one whose kernel has a single tap, with strides of 1 and no padding.
+// behind a convolution one whose kernel has a single tap, with strides of 1 and no padding. With then_inputs another
+// such one follows, u and inputs of `third`: conv(y, u) is a second output beside y, the first.
 struct ConvChain {
   static constexpr std::string_view name = "conv_chain";
   static constexpr OpKind op_kind = OpKind::convolution;
   Conv first;
   int64_t first_inputs = 0;  // of the inputs, so many are its own
   Program then;              // the epilogue of the second
+  int64_t then_inputs = 0;   // of those behind, so many are the second's, where a third follows
+  Program third;             // its epilogue
 
   template <class Self, class F>
   static void fields(Self& op, F&& f) {
     Conv::fields(op.first, f);
     f("first_inputs", op.first_inputs);
     f("then", op.then);
+    f("then_inputs", op.then_inputs);
+    f("third", op.third);
   }
   bool operator==(const ConvChain&) const = default;
-  Conv second() const;  // both may round to TF32, or none
+  bool has_third() const { return then_inputs > 0; }
+  Conv behind(const Program& epilogue) const;  // the second, with `then`, or the third; all may round to TF32, or none
   std::vector<TensorType> infer(const InferContext& context) const;
   std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;
   Operations operations(std::span<const TensorType> inputs, std::span<const TensorType> outputs) const;

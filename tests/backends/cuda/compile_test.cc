@@ -206,6 +206,15 @@ const char* const kProblems[] = {
     "f16[8,512,28,28]) strides=[1,1] pads=[1,1,1,1] dilations=[1,1] epilogue=\"(2) 2=add.f32(0,1) 3=relu.f32(2) "
     "4=cast.f16(3)\" first_inputs=3 then=\"(3) 3=add.f32(0,1) 4=cast.f32(2) 5=add.f32(3,4) 6=relu.f32(5) "
     "7=cast.f16(6)\"",
+    "conv_chain(f16[8,64,56,56], f16[64,64,3,3]*, f32[64,1,1]*, f16[256,64,1,1]*, f32[256,1,1]*, f16[8,256,56,56], "
+    "f16[128,256,1,1]*, f32[128,1,1]*) strides=[1,1] pads=[1,1,1,1] dilations=[1,1] epilogue=\"(2) 2=add.f32(0,1) "
+    "3=relu.f32(2) 4=cast.f16(3)\" first_inputs=3 then=\"(3) 3=add.f32(0,1) 4=cast.f32(2) 5=add.f32(3,4) "
+    "6=relu.f32(5) 7=cast.f16(6)\" then_inputs=3 third=\"(2) 2=add.f32(0,1) 3=relu.f32(2) 4=cast.f16(3)\"",
+    "conv_chain(i8[8,64,56,56], i8[64,64,3,3]*, f32[64,1,1]*, i8[256,64,1,1]*, f32[256,1,1]*, i8[8,256,56,56], "
+    "i8[64,256,1,1]*) strides=[1,1] pads=[1,1,1,1] dilations=[1,1] epilogue=\"(2) 2=cast.f32(0) 3=add.f32(2,1) "
+    "4=relu.f32(3) 5=round.f32(4) 6=cast.i8(5)\" first_inputs=3 then=\"(3) 3=cast.f32(0) 4=add.f32(3,1) "
+    "5=cast.f32(2) 6=add.f32(4,5) 7=relu.f32(6) 8=round.f32(7) 9=cast.i8(8)\" then_inputs=3 third=\"(1) "
+    "1=cast.f32(0) 2=relu.f32(1) 3=round.f32(2) 4=cast.i8(3)\"",
     "fused_reduce(i8[8,2048,7,7]) prologue=\"(1) 1=cast.f32(0)\" kind=mean axes=[2,3] epilogue=\"(1) 1=round.f32(0) "
     "2=cast.i8(1)\"",
     "conv(i8[8,3,64,64], i8[32,3,3,3]*) strides=[1,1] pads=[1,1,1,1] dilations=[1,1] epilogue=\"(1) 1=cast.f32(0)\"",

@@ -122,14 +122,16 @@ std::string random_epilogue(Draw& draw, const std::string& result, bool integers
   return text;
 }
 
-// Two convolutions in a chain; `largest`: about how many rows and columns. `patch`: the first one's taps overlap.
+// Two or three convolutions in a chain; `largest`: about how many rows and columns. `patch`: the first one's taps
+// overlap.
 std::string random_chain(uint64_t seed, int64_t largest, bool patch = false) {
   Draw draw{std::mt19937_64(seed)};
   const char* const kinds[] = {"f16", "bf16", "i8", "u8"};
   const std::string x = kinds[draw(0, 3)], w = x == "u8" ? "i8" : x;
   const bool integers = w == "i8", residual = draw.chance(50);
   const int64_t unit = integers ? 16 : 8;
-  const std::string result = draw.chance(20) ? "f32" : integers && draw.chance(30) ? "u8" : w;
+  const bool three = draw.chance(40);
+  const std::string result = three ? x : draw.chance(20) ? "f32" : integers && draw.chance(30) ? "u8" : w;
   const int64_t images = draw(1, 3), kh = !patch && draw.chance(40) ? 1 : draw(1, 3),
                 kw = draw.chance(70) ? kh : draw(1, 4), sh = patch ? 1 : draw(1, 2), sw = patch ? 1 : draw(1, 2),
                 pad_h = draw(0, 2), pad_w = draw(0, 2), channels = unit * draw(1, 6),
@@ -146,10 +148,18 @@ std::string random_chain(uint64_t seed, int64_t largest, bool patch = false) {
              channels, ',', kh, ',', kw, "]*", range(w), ", f32[", between, ",1,1]*", bias, ", ", w, '[', columns, ',',
              between, ",1,1]*", range(w), ", f32[", columns, ",1,1]*", bias);
   if (residual) line += concat(", ", result, '[', images, ',', columns, ',', oh, ',', ow, ']', range(result));
+  // Of floats 16 bits: where sums in another order round what the third reads the other way, more digits show it.
+  const std::string last = integers && draw.chance(30) ? "f32" : w;
+  if (three) {
+    const int64_t wide_third = (last == "f32" ? 4 : unit) * draw(1, 128 / unit);
+    line += concat(", ", w, '[', wide_third, ',', columns, ",1,1]*", range(w), ", f32[", wide_third, ",1,1]*", bias);
+  }
   line +=
       concat(") strides=[", sh, ',', sw, "] pads=[", pad_h, ',', pad_w, ',', pad_h, ',', pad_w, "] dilations=[1,1]");
   line += concat(" epilogue=\"", random_epilogue(draw, x, integers, false), "\" first_inputs=3 then=\"",
                  random_epilogue(draw, result, integers, residual), '"');
+  if (three)
+    line += concat(" then_inputs=", residual ? 3 : 2, " third=\"", random_epilogue(draw, last, integers, false), '"');
   return line;
 }
 

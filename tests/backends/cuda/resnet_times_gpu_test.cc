@@ -154,7 +154,7 @@ double measure(const cuda::Stream& stream, const testing::Cubins& cubins, const 
     return memory.back()->address();
   };
   for (const Port& port : bench.problem.inputs) in.push_back(allocate(port.type));
-  out.push_back(allocate(bench.problem.outputs[0].type));
+  for (const Port& port : bench.problem.outputs) out.push_back(allocate(port.type));
   std::vector<std::pair<double, std::string>> times;
   double best = std::numeric_limits<double>::infinity();
   for (size_t i = 0; i < bench.ways.size(); ++i) {

@@ -392,6 +392,42 @@ TEST_F(CudaScripted, ConvolutionsRunInChainsWhereThatWasFaster) {
   std::filesystem::remove(cache + ".lock");
 }
 
+TEST_F(CudaScripted, AThirdConvolutionJoinsAChainWhereThatWasFaster) {
+  const std::string image = "f16[1,16,224,224]", conv = "strides=[1,1] dilations=[1,1] pads=[0,0,0,0] epilogue=";
+  const std::string text =
+      concat("graph \"three\"\ninput %x: ", image, "\nconst %w: f16[16,16,1,1] = #0\n", "%a: ", image,
+             " = conv(%x, %w) ", conv, "\"(1) 1=cast.f16(0)\" @\"a\"\n", "%b: ", image, " = conv(%a, %w, %x) ", conv,
+             "\"(2) 2=cast.f32(1) 3=add.f32(0,2) 4=cast.f16(3)\" @\"b\"\n", "%c: ", image, " = conv(%b, %w) ", conv,
+             "\"(1) 1=relu.f32(0) 2=cast.f16(1)\" @\"c\"\n", "output \"b\" = %b\noutput \"c\" = %c\n");
+  const std::string cache = concat(::testing::TempDir(), "/temper_three_", getpid(), ".json");
+  BuildOptions options;
+  options.device = "cuda:0";
+  options.timing_cache = cache;
+  const std::vector<Tensor> blobs{noise({16, 16, 1, 1}, 1).converted(DType::f16)};
+  const auto graph = [&] { return parse_graph(text, blobs); };
+  const auto nodes = [](const Engine& engine) {
+    std::vector<std::string> out;
+    for (const PlanStep& step : engine.plans().at(0)->segments.at(0).steps)
+      if (!step.is_reorder()) out.push_back(step.node);
+    return out;
+  };
+  const auto engine = build_engine(graph(), info_of(options.device), options);
+  EXPECT_EQ(nodes(*engine), std::vector<std::string>{"a + b + c"});
+  PlanFile file;
+  file.plans = engine->plans();
+  for (const char* node : {"a", "b", "c"}) EXPECT_EQ(steps_named(file, node).size(), 1u) << node;
+  // A pair may be faster where three are not.
+  TimingCache kept(cache);
+  const TimingCache before(cache);
+  for (const auto& [key, pairs] : before.fused_pairs.all())
+    kept.fused_pairs.add(key, {{"a + b", true}, {"a + b + c", false}});
+  kept.save();
+  const std::vector<std::string> two{"a + b", "c"};
+  EXPECT_EQ(nodes(*build_engine(graph(), info_of(options.device), options)), two);
+  std::filesystem::remove(cache);
+  std::filesystem::remove(cache + ".lock");
+}
+
 TEST_F(CudaScripted, RecordsOnceAndAgainWhereTheArenaGrew) {
   const auto engine = build(small_graph("n"), "cuda:0", false, {{"x", {{1, 3, 8, 8}, {4, 3, 8, 8}, {64, 3, 8, 8}}}});
   Session session(engine);

@@ -41,19 +41,27 @@ Support pair_supports(const Problem& problem) {
   if (!problem.op.is<ops::ConvChain>()) return refused("not a fused pair of convolutions");
   if (problem.inputs[0].dims().size() != 4) return refused(problem.inputs[0].dims().size() - 2, " spatial axes, not 2");
   const auto pair = conv_pair_of(problem);
-  for (const Problem* part : {&pair->first, &pair->second})
+  std::vector<const Problem*> parts{&pair->first, &pair->second};
+  if (pair->third) parts.push_back(&*pair->third);
+  for (const Problem* part : parts)
     if (Support support = conv_supports(*part, false); !support.yes()) return support;
-  const HopperGemm first = hopper_gemm_of(pair->first), second = hopper_gemm_of(pair->second);
-  if (first.a != second.a || first.b != second.b) return refused("products of ", first.a, " and then of ", second.a);
-  for (const HopperGemm& part : {first, second})
+  const HopperGemm first = hopper_gemm_of(pair->first), second = hopper_gemm_of_results(pair->second);
+  std::vector<HopperGemm> products{first, second};
+  if (pair->third) products.push_back(hopper_gemm_of_results(*pair->third));
+  for (const HopperGemm& part : products)
+    if (part.a != first.a || part.b != first.b) return refused("products of ", first.a, " and then of ", part.a);
+  for (const HopperGemm& part : products)
     if (part.ragged()) return refused(part.columns, " channels of ", part.result, ", not whole multiples of 16 bytes");
   if (first.a == DType::f32) return refused("operands of f32: nothing rounds the second convolution's to TF32");
   for (size_t i = 2; i < pair->first.inputs.size(); ++i)
     if (pair->first.inputs[i].dims() == pair->first.outputs[0].dims())
       return refused("the first epilogue reads a tensor of its output's shape");
+  for (size_t i = 2; pair->third && i < pair->third->inputs.size(); ++i)
+    if (pair->third->inputs[i].dims() == pair->third->outputs[0].dims())
+      return refused("the third epilogue reads a tensor of its output's shape");
   if (pair_fits(*pair)) return supported();
   return refused(first.columns, " channels between and ", second.columns,
-                 " behind, which do not fit into shared memory");
+                 " behind, which do not fit into shared memory or registers");
 }
 
 }  // namespace
@@ -62,7 +70,7 @@ extern const Recipe conv_pipeline_recipe, conv_chain_recipe;
 const Recipe conv_pipeline_recipe{
     "cuda.conv.pipeline",    16,      alone_supports, hopper_gemm_configs,        hopper_gemm_work, "sm_90a",
     hopper_gemm_takes_parts, nullptr, false,          hopper_gemm_expected_clocks};
-const Recipe conv_chain_recipe{"cuda.conv.chain", 11,       pair_supports,          hopper_gemm_configs,
+const Recipe conv_chain_recipe{"cuda.conv.chain", 12,       pair_supports,          hopper_gemm_configs,
                                hopper_gemm_work,  "sm_90a", hopper_gemm_takes_parts};
 
 }  // namespace temper::cuda

@@ -97,6 +97,12 @@ HopperGemm hopper_gemm_of(const Problem& problem) {
   return s;
 }
 
+HopperGemm hopper_gemm_of_results(const Problem& problem) {
+  HopperGemm s = hopper_gemm_of(problem);
+  s.of_results = true;
+  return s;
+}
+
 std::optional<ConvPair> conv_pair_of(const Problem& problem) {
   const auto* op = problem.op.get_if<ops::ConvChain>();
   if (!op) return {};
@@ -107,10 +113,16 @@ std::optional<ConvPair> conv_pair_of(const Problem& problem) {
   std::vector<Operand> operands;
   for (const Port& port : pair.first.inputs) operands.push_back({port.present ? &port.type : nullptr});
   pair.first.outputs = {{op->first.infer(InferContext(operands, ops::Conv::name))[0]}};
-  pair.second.op = op->second();
+  pair.second.op = op->behind(op->then);
+  const auto third = op->has_third() ? own + op->then_inputs : problem.inputs.end();
   pair.second.inputs = {pair.first.outputs[0]};
-  pair.second.inputs.insert(pair.second.inputs.end(), own, problem.inputs.end());
-  pair.second.outputs = problem.outputs;
+  pair.second.inputs.insert(pair.second.inputs.end(), own, third);
+  pair.second.outputs = {problem.outputs[0]};
+  if (!op->has_third()) return pair;
+  pair.third.emplace().op = op->behind(op->third);
+  pair.third->inputs = {{problem.outputs[0].type}};
+  pair.third->inputs.insert(pair.third->inputs.end(), third, problem.inputs.end());
+  pair.third->outputs = {problem.outputs[1]};
   return pair;
 }
 
@@ -212,23 +224,33 @@ constexpr Tile kPairTiles[] = {{"tile=64x64 groups=4", 64, 64, false, 4},
                                {"tile=128x64 groups=3", 128, 64, false, 3, 1, 1, true},
                                {"tile=64x128 groups=3", 64, 128, false, 3},
                                {"tile=128x128", 128, 128, false}};
+// Of those that a third convolution follows, whose sums take registers beside.
+constexpr Tile kTilesOfThree[] = {{"tile=64x64 groups=3", 64, 64, false, 3, 1, 1, true},
+                                  {"tile=128x64", 128, 64, false, 2, 1, 1, true},
+                                  {"tile=64x64", 64, 64, false},
+                                  {"tile=64x128", 64, 128, false}};
 // Suffixes of a tile: the taps of a convolution read a patch; TMA stores the results.
 constexpr std::string_view kPatch = " patch", kStored = " stored";
 constexpr int kMostStages = 16, kFewestStages = 2, kTurnBytes = 48;
 
 bool is_of_matrices(const Problem& problem) { return problem.op.is<ops::MatMul, ops::GatedMatMul>(); }
 
-// What one kernel computes, a product and, for a fused pair, a second one, and on how many SMs.
+// What one kernel computes, a product and, for a fused pair, a second one and perhaps a third, and on how many SMs.
 struct Task {
   HopperGemm first;
-  std::optional<HopperGemm> second;
+  std::optional<HopperGemm> second, third;
   int sms;
   bool is_product = false;  // not of a convolution
   const HopperGemm& last() const { return second ? *second : first; }
 };
+Task task_of(const ConvPair& pair, int sms) {
+  Task t{hopper_gemm_of(pair.first), hopper_gemm_of_results(pair.second), {}, sms};
+  if (pair.third) t.third = hopper_gemm_of_results(*pair.third);
+  return t;
+}
 Task task_of(const Problem& problem, const std::optional<ConvPair>& pair, const GpuProperties& gpu) {
-  if (!pair) return {hopper_gemm_of(problem), {}, gpu.sms, is_of_matrices(problem)};
-  return {hopper_gemm_of(pair->first), hopper_gemm_of(pair->second), gpu.sms};
+  if (!pair) return {hopper_gemm_of(problem), {}, {}, gpu.sms, is_of_matrices(problem)};
+  return task_of(*pair, gpu.sms);
 }
 
 // Bytes that are read and written for each column of a row of the (last) product.
@@ -256,19 +278,26 @@ int64_t chunks_of(const Task& t, const Tile& tile) {
 int64_t extra_chunks(const Task& t, const Tile& tile) {
   return std::min(chunks_of(t, tile), std::max<int64_t>(1, 128 / (tile.columns * size_of(t.last().result))));
 }
-// Shared memory for the operands of the second product: rows of all consumers, and its weights.
-int64_t second_bytes(const Task& t, const Tile& tile) {
-  const int64_t rows = tile.rows * tile.consumers + chunks_of(t, tile) * tile.columns;
-  return t.second ? rows * t.second->slice() * t.second->slices() : 0;
+// Columns that the kernel has of the third product, and K slices: all of the chunks that it is multiplied with.
+int64_t third_columns(const Task& t) { return t.third->columns <= 64 ? 64 : 128; }
+int64_t third_slices(const Task& t, const Tile& tile) {
+  return ceil_div(chunks_of(t, tile) * tile.columns * t.third->element(), t.third->slice());
+}
+// Shared memory for the weights of the second product and of the third.
+int64_t bytes_behind(const Task& t, const Tile& tile) {
+  if (!t.second) return 0;
+  const int64_t second = chunks_of(t, tile) * tile.columns * t.second->slice() * t.second->slices();
+  return second + (t.third ? third_columns(t) * t.third->slice() * third_slices(t, tile) : 0);
 }
 int64_t resident_bytes(const Task& t, const Choice& c) {
-  return (c.resident ? c.tile->columns * t.first.slice() * t.first.slices() : 0) + second_bytes(t, *c.tile);
+  return (c.resident ? c.tile->columns * t.first.slice() * t.first.slices() : 0) + bytes_behind(t, *c.tile);
 }
 int64_t array_bytes(const Task& t, const Choice& c) {
   if (c.tile->splits > 1) return 0;
   const int64_t first = t.second ? t.first.arrays * c.tile->columns * 4 : 0,
+                third = t.third ? t.third->arrays * third_columns(t) * 4 : 0,
                 last = t.last().arrays * chunks_of(t, *c.tile) * c.tile->columns * 4;
-  return first + last * (c.resident || t.second ? 1 : 2 * c.tile->consumers);
+  return first + third + last * (c.resident || t.second ? 1 : 2 * c.tile->consumers);
 }
 // Rows of A that a stage of the ring has: of a patch those of a tile, and as many more as its taps reach.
 int64_t stage_rows(const Task& t, const Choice& c) { return tile_rows(*c.tile) + (c.patch ? t.first.reach() : 0); }
@@ -313,12 +342,26 @@ int64_t walked_tiles(const Task& t, const Choice& c) {
          ceil_div(t.first.columns, int64_t(tile.columns));
 }
 
-bool columns_fit(const Task& t, const Tile& tile) {
+// Whether the sums of a fused pair's products and the operands between them fit into the registers of a thread, beside
+// what the loops and epilogues take, as ptxas showed it by what it spilled.
+bool registers_fit(const Task& t, const Tile& tile, bool patch) {
+  if (t.third && t.third->columns > 128) return false;
+  const int64_t all = tile.consumers == 4   ? 112
+                      : tile.consumers == 3 ? 160
+                                            : 232,
+                third = t.third ? third_columns(t) / 2 + tile.columns * t.third->element() / 8 : 0,
+                between = t.second->slice() * t.second->slices() / 32 * 4;
+  const int64_t blocks = tile.rows / 64, others = 22 + 10 * blocks + (patch ? 8 : 0);
+  return blocks * (tile.columns / 2 + between + third) + others <= all;
+}
+
+bool columns_fit(const Task& t, const Tile& tile, bool patch) {
   if (tile.columns % (4 * t.first.v()) || tile.columns % (4 * t.last().v())) return false;
   if (t.first.gated && tile.columns % (8 * t.first.v())) return false;
   // Where rows begin anywhere, the neighbours' columns take registers, too.
   if (t.last().ragged() && tile.columns > (tile.consumers == 1 ? 64 : 128)) return false;
-  return !t.second || (tile.columns >= t.first.columns && tile.columns < 2 * std::max<int64_t>(t.first.columns, 64));
+  return !t.second || (tile.columns >= t.first.columns && tile.columns < 2 * std::max<int64_t>(t.first.columns, 64) &&
+                       registers_fit(t, tile, patch));
 }
 
 // Whether the taps of the convolution can read a patch: positions that are as far apart in all of the images. The
@@ -335,7 +378,7 @@ bool takes_patch(const HopperGemm& s, int64_t rows) {
 // residual must leave some stages, too. With a `patch` the first of them may leave the fewest, as a stage has more.
 std::optional<Choice> choice_of(const Task& t, const Tile& tile, bool patch) {
   const int64_t kEnough = patch ? 3 : 4;
-  if (!columns_fit(t, tile)) return {};
+  if (!columns_fit(t, tile, patch)) return {};
   Choice choice{&tile};
   choice.patch = choice.resident = patch;
   if (patch && (!tile.patches || !takes_patch(t.first, stage_rows(t, choice)) || blocks_of(t, choice) == 0)) return {};
@@ -352,7 +395,7 @@ std::optional<Choice> choice_of(const Task& t, const Tile& tile, bool patch) {
   if (const int64_t blocks = blocks_of(t, with);
       !patch && with.resident && blocks > 0 && tiles_of(t, with) > blocks && stages_of(t, with) >= kEnough)
     choice = with;
-  for (int stages = 1; stages <= (tile.cooperative ? 2 : 6 / tile.consumers); ++stages) {
+  for (int stages = 1; stages <= (tile.cooperative ? 2 : std::max(2, 6 / tile.consumers)); ++stages) {
     with = choice;
     with.extra_stages = stages;
     if (t.last().extra >= 0 && stages_of(t, with) >= (patch && stages == 1 ? kFewestStages : kEnough)) choice = with;
@@ -411,7 +454,11 @@ bool walks_along_rows(const Task& t, const Choice& c, const GpuProperties& gpu) 
   return !c.resident && !t.second && !t.first.computed_b && b * t.first.element() > gpu.l2_bytes / 4 && a < b;
 }
 
-std::span<const Tile> tiles_for(const Task& t) { return t.second ? std::span<const Tile>(kPairTiles) : kTiles; }
+std::span<const Tile> tiles_for(const Task& t) {
+  if (t.third) return kTilesOfThree;
+  if (t.second) return kPairTiles;
+  return kTiles;
+}
 
 std::vector<Layout> layouts_of_inputs(const Problem& problem, const std::optional<ConvPair>& pair) {
   if (!pair && is_of_matrices(problem)) return std::vector<Layout>(problem.inputs.size(), Layout::plain);
@@ -421,6 +468,7 @@ std::vector<Layout> layouts_of_inputs(const Problem& problem, const std::optiona
   if (pair) {
     const std::vector<Layout> behind = image_epilogue_layouts(pair->second);
     layouts.insert(layouts.end(), behind.begin() + 1, behind.end());
+    if (pair->third) layouts.resize(problem.inputs.size(), Layout::plain);  // weights and numbers of channels
   }
   return layouts;
 }
@@ -428,9 +476,10 @@ std::vector<Layout> layouts_of_inputs(const Problem& problem, const std::optiona
 }  // namespace
 
 bool pair_fits(const ConvPair& pair) {
-  const Task t{hopper_gemm_of(pair.first), hopper_gemm_of(pair.second), 0};  // shared memory alone decides
-  return std::any_of(std::begin(kPairTiles), std::end(kPairTiles),
-                     [&](const Tile& tile) { return columns_fit(t, tile) && stages_of(t, {&tile}) >= kFewestStages; });
+  const Task t = task_of(pair, 0);  // shared memory and registers alone decide
+  return std::ranges::any_of(tiles_for(t), [&](const Tile& tile) {
+    return columns_fit(t, tile, false) && stages_of(t, {&tile}) >= kFewestStages;
+  });
 }
 
 std::vector<Config> hopper_gemm_configs(const Problem& problem, const GpuProperties& gpu) {
@@ -456,7 +505,8 @@ std::vector<Config> hopper_gemm_configs(const Problem& problem, const GpuPropert
   candidates.resize(std::min(kMost, candidates.size()));
   for (std::string& text : patches) candidates.push_back({0, std::move(text)});
   out.reserve(candidates.size());
-  for (const auto& [clocks, text] : candidates) out.push_back({text, layouts_of_inputs(problem, pair), {layout}});
+  for (const auto& [clocks, text] : candidates)
+    out.push_back({text, layouts_of_inputs(problem, pair), std::vector<Layout>(problem.outputs.size(), layout)});
   return out;
 }
 
@@ -502,9 +552,9 @@ void pack_weights(const HopperGemm& s, const Tensor& w, bool conv, bool transpos
     for (int64_t tap = 0; tap < taps; ++tap) {
       const Word* const source = from + column * column_step + tap;
       Word* const row = out + r * depth + tap * per_tap;
-      if (channel_step == 1) std::transform(source, source + s.channels, row, rounded);
+      if (channel_step == 1 && !s.of_results) std::transform(source, source + s.channels, row, rounded);
       else
-        for (int64_t c = 0; c < s.channels; ++c) row[c] = rounded(source[c * channel_step]);
+        for (int64_t c = 0; c < s.channels; ++c) row[s.place_of_channel(c)] = rounded(source[c * channel_step]);
     }
   }
 }
@@ -605,6 +655,10 @@ struct HopperGemmConstants {
     int64_t first_arrays, first_v, between, then_slice, then_slices;
   };
   std::optional<Pair> pair;
+  struct Third {
+    int64_t arrays, v, columns, slice, slices;
+  };
+  std::optional<Third> third;
   int splits, sharers, matrices;
   bool gated, prologue, prologue_by_image;
   bool constant_columns, by_image, cooperative, im2col, ragged;
@@ -642,10 +696,16 @@ std::string HopperGemmConstants::text() const {
                                    {"BETWEEN", pair->between},
                                    {"THEN_SLICE", pair->then_slice},
                                    {"THEN_SLICES", pair->then_slices}});
+  if (third)
+    numbers.insert(numbers.end(), {{"THIRD_ARRAYS", third->arrays},
+                                   {"THIRD_V", third->v},
+                                   {"THIRD_N", third->columns},
+                                   {"THIRD_SLICE", third->slice},
+                                   {"THIRD_SLICES", third->slices}});
   std::string out = concat(type_alias("Sum", sum), macro("MATRIX", matrix), int_constants(numbers),
-                           macro("FUSED_PAIR", int(pair.has_value())), macro("SPLITS", splits),
-                           macro("SHARERS", sharers), macro("MATRICES", matrices), macro("GATED", int(gated)),
-                           macro("RAGGED", int(ragged)), macro("PROLOGUE", int(prologue)),
+                           macro("FUSED_PAIR", int(pair.has_value())), macro("THIRD", int(third.has_value())),
+                           macro("SPLITS", splits), macro("SHARERS", sharers), macro("MATRICES", matrices),
+                           macro("GATED", int(gated)), macro("RAGGED", int(ragged)), macro("PROLOGUE", int(prologue)),
                            bool_constants({{"PROLOGUE_BY_IMAGE", prologue_by_image},
                                            {"CONSTANT_COLUMNS", constant_columns},
                                            {"BY_IMAGE", by_image},
@@ -680,13 +740,17 @@ Recipe::Work hopper_gemm_work(const Problem& whole, const Config& config, const 
   if (s.rows * s.matrices == 0) return out;
   const auto* gate = problem.op.get_if<ops::GatedMatMul>();
   const auto* matmul = gate ? &gate->product : problem.op.get_if<ops::MatMul>();
-  const size_t second_weights = pair ? pair->first.inputs.size() : 1;
+  const size_t second_weights = pair ? pair->first.inputs.size() : 1,
+               third_weights = t.third ? second_weights + pair->second.inputs.size() - 1 : second_weights;
   out.consumed.assign(whole.inputs.size(), false);
-  out.consumed[1] = out.consumed[second_weights] = !s.computed_b;
-  // The weights of a second convolution lie behind those of the first.
+  out.consumed[1] = out.consumed[second_weights] = out.consumed[third_weights] = !s.computed_b;
+  // The weights of a second convolution lie behind those of the first, and those of a third behind these.
   constexpr int64_t kAlignment = 128;
-  const int64_t first_bytes =
-      s.computed_b ? 0 : round_up(s.packed_columns() * s.packed_depth() * s.element(), kAlignment);
+  const auto bytes_of_weights = [](const HopperGemm& gemm) {
+    return round_up(gemm.packed_columns() * gemm.packed_depth() * gemm.element(), kAlignment);
+  };
+  const int64_t first_bytes = s.computed_b ? 0 : bytes_of_weights(s), second_bytes = pair ? bytes_of_weights(last) : 0,
+                third_bytes = t.third ? bytes_of_weights(*t.third) : 0;
   const bool packs_a = s.computed_b && problem.inputs[0].is_constant;
   if (packs_a) {
     const int64_t rows = s.rows * (s.shared_a ? 1 : s.matrices), row = s.channels * s.element(),
@@ -698,14 +762,17 @@ Recipe::Work hopper_gemm_work(const Problem& whole, const Config& config, const 
       for (int64_t r = 0; r < rows; ++r)
         std::memcpy(out.packed.data() + r * pitch, constant->raw().data() + r * row, size_t(row));
     }
-  } else out.packed_bytes = first_bytes + (pair ? last.packed_columns() * last.packed_depth() * last.element() : 0);
-  if (!s.computed_b && problem.inputs[1].constant && problem.inputs[second_weights].constant) {
+  } else out.packed_bytes = first_bytes + second_bytes + third_bytes;
+  if (!s.computed_b && problem.inputs[1].constant && problem.inputs[second_weights].constant &&
+      problem.inputs[third_weights].constant) {
     out.packed = packed_weights(s, *problem.inputs[1].constant, !matmul, matmul && matmul->transpose_b);
-    if (pair) {
-      const auto second = packed_weights(last, *problem.inputs[second_weights].constant, true, false);
-      out.packed.resize(size_t(first_bytes));
-      out.packed.insert(out.packed.end(), second.begin(), second.end());
-    }
+    const auto append = [&](const HopperGemm& gemm, const Tensor& weights, int64_t at) {
+      const auto packed = packed_weights(gemm, weights, true, false);
+      out.packed.resize(size_t(at));
+      out.packed.insert(out.packed.end(), packed.begin(), packed.end());
+    };
+    if (pair) append(last, *problem.inputs[second_weights].constant, first_bytes);
+    if (t.third) append(*t.third, *problem.inputs[third_weights].constant, first_bytes + second_bytes);
     out.packed.resize(size_t(out.packed_bytes));
   }
 
@@ -719,8 +786,11 @@ Recipe::Work hopper_gemm_work(const Problem& whole, const Config& config, const 
   job.entry = "pipeline";
   job.overlap = true;
   ProgramNumbers numbers;
-  ImageEpilogue first;  // in a pair
-  if (pair) first = image_epilogue(pair->first, accumulator, s.v(), numbers, true);
+  ImageEpilogue first, third;  // in a pair
+  if (pair) first = image_epilogue(pair->first, accumulator, s.v(), numbers, EpiloguePart::first);
+  if (t.third)
+    third =
+        image_epilogue(*pair->third, accumulator, t.third->v(), numbers, EpiloguePart::third, int(third_weights) - 1);
   ImagePrologue prologue;
   if (behind) prologue = image_prologue(whole, 16 / s.element(), numbers);
   const int shift = int(second_weights) - 1;  // of the inputs of the last product
@@ -732,7 +802,7 @@ Recipe::Work hopper_gemm_work(const Problem& whole, const Config& config, const 
   const auto gated = product_of_gated(problem);
   ImageEpilogue epilogue =
       gated ? gated_epilogue(*gated, gate->gate, s.result, accumulator, s.v(), numbers)
-            : image_epilogue(pair ? pair->second : problem, accumulator, last.v(), numbers, false, shift);
+            : image_epilogue(pair ? pair->second : problem, accumulator, last.v(), numbers, EpiloguePart::only, shift);
   // Vectors of the last columns reach beyond the end of inputs along them; those of a gated product lie as its columns.
   for (size_t i = 2; (s.ragged() || gated) && i < problem.inputs.size(); ++i) {
     if (!along_channels(gated ? *gated : problem, i)) continue;
@@ -755,7 +825,9 @@ Recipe::Work hopper_gemm_work(const Problem& whole, const Config& config, const 
   job.slots = first.slots;
   job.slots.insert(job.slots.end(), epilogue.slots.begin(), epilogue.slots.end());
   job.slots.insert(job.slots.end(), prologue.slots.begin(), prologue.slots.end());
+  job.slots.insert(job.slots.end(), third.slots.begin(), third.slots.end());
   job.slots.push_back({Slot::Kind::output, 0, 0});
+  if (t.third) job.slots.push_back({Slot::Kind::output, 1, 0});
   HopperGemmConstants constants{
       .sum = accumulator == DType::i32 ? "i32" : "float",
       .matrix = matrix_units(s.a),
@@ -786,8 +858,8 @@ Recipe::Work hopper_gemm_work(const Problem& whole, const Config& config, const 
       .im2col = s.im2col,
       .ragged = last.ragged(),
       .patch = choice.patch ? stage_rows(t, choice) : 0,
-      .extras = first.parameters + epilogue.parameters + prologue.parameters,
-      .extra_names = first.names + epilogue.names + prologue.names,
+      .extras = first.parameters + epilogue.parameters + prologue.parameters + third.parameters,
+      .extra_names = first.names + epilogue.names + prologue.names + third.names,
       .extra_stages = choice.extra_stages,
       .stored = choice.stored,
   };
@@ -797,12 +869,19 @@ Recipe::Work hopper_gemm_work(const Problem& whole, const Config& config, const 
                       .between = s.columns,
                       .then_slice = last.slice(),
                       .then_slices = last.slices()};
+  if (t.third)
+    constants.third = {.arrays = t.third->arrays,
+                       .v = t.third->v(),
+                       .columns = third_columns(t),
+                       .slice = t.third->slice(),
+                       .slices = third_slices(t, tile)};
   if (choice.extra_stages)
     constants.extra = {.input = extra, .type = memory_type(problem.inputs[size_t(extra)].type.dtype)};
-  job.source.text = concat(
-      "#include \"backends/cuda/support/memory.cuh\"\n", constants.text(), for_arrays("FOR_ARRAYS", epilogue.arrays),
-      pair ? for_arrays("FIRST_FOR_ARRAYS", first.arrays) : "", macro("NUMBERS", numbers.text()), first.text,
-      epilogue.text, prologue.text, "#include \"backends/cuda/gemm/hopper_gemm.cu\"\n");
+  job.source.text =
+      concat("#include \"backends/cuda/support/memory.cuh\"\n", constants.text(),
+             for_arrays("FOR_ARRAYS", epilogue.arrays), pair ? for_arrays("FIRST_FOR_ARRAYS", first.arrays) : "",
+             t.third ? for_arrays("THIRD_FOR_ARRAYS", third.arrays) : "", macro("NUMBERS", numbers.text()), first.text,
+             epilogue.text, prologue.text, third.text, "#include \"backends/cuda/gemm/hopper_gemm.cu\"\n");
   ParameterWriter writer;
   writer.put(uint32_t(s.rows))
       .put(uint32_t(last.columns))
@@ -819,6 +898,7 @@ Recipe::Work hopper_gemm_work(const Problem& whole, const Config& config, const 
   for (const auto& two : {s.stride, s.pad, s.dilation}) writer.put(int32_t(two[1])).put(int32_t(two[0]));
   writer.put_divisor(std::max<int64_t>(1, tiles / s.matrices)).put(uint32_t(s.shared_a ? 0 : s.rows));
   if (s.prologue) writer.put(uint32_t(s.channels));
+  if (t.third) writer.put(uint32_t(t.third->columns)).put(uint32_t(t.third->out_ld));
   job.parameters = writer.put_numbers(numbers.values()).finish(4);
   job.maps.push_back({packs_a ? Slot{Slot::Kind::packed, 0, 0} : Slot{Slot::Kind::input, 0, 0},
                       map_of_a(s, stage_rows(t, choice), choice.patch)});
@@ -833,6 +913,9 @@ Recipe::Work hopper_gemm_work(const Problem& whole, const Config& config, const 
       job.maps.push_back({{Slot::Kind::output, 0, 0}, map_of_results(last, last.out_ld, kRowsOfWarp, wide)});
   }
   if (pair) job.maps.push_back({{Slot::Kind::packed, 0, first_bytes}, map_of_weights(last, columns)});
+  if (t.third)
+    job.maps.push_back(
+        {{Slot::Kind::packed, 0, first_bytes + second_bytes}, map_of_weights(*t.third, third_columns(t))});
   job.shape.block = {uint32_t(128 * (1 + tile.consumers)), 1, 1};
   job.shape.grid = {uint32_t(std::min(tiles * tile.sharers, blocks_of(t, choice))), uint32_t(tile.splits), 1};
   job.shape.shared_bytes =
@@ -847,6 +930,7 @@ bool hopper_gemm_takes_parts(const Problem& problem, const Config&) {
   if (const auto pair = conv_pair_of(problem)) {
     for (size_t i = 1; i < pair->first.inputs.size(); ++i)
       if (pair->first.inputs[i].pitch) return false;
+    if (pair->third && !hopper_gemm_takes_parts(*pair->third, {})) return false;
     return small_positions(pair->first.inputs[0].pitch) && hopper_gemm_takes_parts(pair->second, {});
   }
   if (const auto conv = conv_behind_prologue(problem)) {

@@ -25,10 +25,15 @@
 // ARRAYS: epilogue inputs with one 4-byte number per column (bias, scales) are copied to shared memory: once if all
 // tiles of a block have the same columns (FIXED), otherwise for each tile while its products are computed.
 //
-// FUSED_PAIR: a second convolution runs in the same kernel. A tile of the first one has all of its columns. The first
-// epilogue (FIRST_EPILOGUE) writes the tile to shared memory, where it is the A operand of the second product. The
-// weights of the second product stay in shared memory, too. It is computed in CHUNKS chunks of TILE_N columns, and the
-// second epilogue finishes each chunk before the next one is multiplied.
+// FUSED_PAIR: a second convolution runs in the same kernel. A tile of the first one has all of its columns. The results
+// of the first epilogue (FIRST_EPILOGUE) stay in registers, where they are the A operand of the second product: the
+// host ordered its depth so that the 16 bytes of a thread are what wgmma reads of it. The weights of the second product
+// stay in shared memory. It is computed in CHUNKS chunks of TILE_N columns, and the second epilogue finishes each chunk
+// before the next one is multiplied.
+//
+// THIRD: a third convolution, of a single tap, reads what the second one stores. The results of each chunk are the A
+// operand of a part of its depth, in registers as well; its sums stay there from chunk to chunk, and are finished
+// behind the last one.
 //
 // PATCH: the taps of a convolution of stride 1 read one patch in shared memory. The rows of the GEMM are then positions
 // of padded images, in which those behind the end of an image's row or of an image are the padding before the next one;
@@ -79,7 +84,8 @@
 // ARRAYS and FOR_ARRAYS(f), which expands f(i, type, name) for each array, FUSED_PAIR, CHUNKS (1 unless FUSED_PAIR),
 // and the text of image_epilogue. With FUSED_PAIR also FIRST_V, BETWEEN (columns of the first product), THEN_SLICE and
 // THEN_SLICES (bytes of a K slice of the second product, and their number), and the text of image_epilogue for the
-// first convolution, with FIRST_ARRAYS.
+// first convolution, with FIRST_ARRAYS; with THIRD also THIRD_V, THIRD_N (its columns), THIRD_SLICE, THIRD_SLICES, and
+// the text of image_epilogue for the third convolution, with THIRD_ARRAYS.
 #include "backends/cuda/support/memory.cuh"
 #include "backends/cuda/support/wgmma.cuh"
 
@@ -98,6 +104,9 @@ struct Parameters {
 #if PROLOGUE
   u32 channels;
 #endif
+#if THIRD
+  u32 third_columns, third_ld;
+#endif
   NUMBERS
 };
 
@@ -114,14 +123,18 @@ constexpr int RINGS = COOPERATIVE ? 1 : CONSUMERS, EXTRA_TILES = RINGS * EXTRA_S
 constexpr int BYTES_RESULT = sizeof(Output), ROW_OUT = EXTRA_CHUNKS * TILE_N * BYTES_RESULT,
               TILE_OUT = TILE_M * ROW_OUT, EXTRAS_AT = STAGES * STAGE + RESIDENT * BYTES_B,
               PARTIALS_AT = EXTRAS_AT + EXTRA_TILES * TILE_OUT,
-              BETWEEN_AT = PARTIALS_AT + (SPLITS > 1 ? TILE_M * TILE_N * 4 : 0);
+              THEN_AT = PARTIALS_AT + (SPLITS > 1 ? TILE_M * TILE_N * 4 : 0);
 #if FUSED_PAIR
-constexpr int BYTES_BETWEEN = WARPGROUP_M * THEN_SLICE * THEN_SLICES, BYTES_THEN = TILE_N * THEN_SLICE,
-              THEN_AT = BETWEEN_AT + CONSUMERS * BYTES_BETWEEN,
-              FIRST_ARRAYS_AT = THEN_AT + CHUNKS * THEN_SLICES * BYTES_THEN,
-              ARRAYS_AT = FIRST_ARRAYS_AT + FIRST_ARRAYS * TILE_N * 4;
+constexpr int BYTES_THEN = TILE_N * THEN_SLICE, THIRD_AT = THEN_AT + CHUNKS * THEN_SLICES * BYTES_THEN;
+#if THIRD
+constexpr int BYTES_THIRD = THIRD_N * THIRD_SLICE, THIRD_ARRAYS_AT = THIRD_AT + THIRD_SLICES * BYTES_THIRD,
+              FIRST_ARRAYS_AT = THIRD_ARRAYS_AT + THIRD_ARRAYS * THIRD_N * 4;
 #else
-constexpr int ARRAYS_AT = BETWEEN_AT;
+constexpr int FIRST_ARRAYS_AT = THIRD_AT;
+#endif
+constexpr int ARRAYS_AT = FIRST_ARRAYS_AT + FIRST_ARRAYS * TILE_N * 4;
+#else
+constexpr int ARRAYS_AT = THEN_AT;
 #endif
 constexpr bool FIXED = RESIDENT || FUSED_PAIR;
 // The arrays in shared memory. If they change from tile to tile, each consumer has a double buffer.
@@ -266,8 +279,15 @@ DEVICE void fill_extras(u32 shared, u32 ring, const TensorMap& map_extra, const 
 #endif
 
 #if FUSED_PAIR
-DEVICE void load_then(u32 shared, const TensorMap& map_then) {
+DEVICE void load_then(u32 shared, const TensorMap& map_then, [[maybe_unused]] const TensorMap* map_third) {
+#if THIRD
+  arrive_expecting(then_full(shared), CHUNKS * THEN_SLICES * BYTES_THEN + THIRD_SLICES * BYTES_THIRD);
+#pragma unroll 1
+  for (u32 i = 0; i < THIRD_SLICES; ++i)
+    load_tile(shared + THIRD_AT + i * BYTES_THIRD, *map_third, i32(i * (THIRD_SLICE / ELEMENT)), 0, then_full(shared));
+#else
   arrive_expecting(then_full(shared), CHUNKS * THEN_SLICES * BYTES_THEN);
+#endif
 #pragma unroll 1
   for (u32 i = 0; i < CHUNKS * THEN_SLICES; ++i)
     load_tile(shared + THEN_AT + i * BYTES_THEN, map_then, i32(i % THEN_SLICES * (THEN_SLICE / ELEMENT)),
@@ -369,6 +389,35 @@ DEVICE void fill_ring(u32 shared, const TensorMap& map_a, const TensorMap& map_b
     }
   }
 }
+
+#if FUSED_PAIR
+// The A operand of a product in registers, as `multiply_group` takes it: 32 bytes of the rows' depth a step.
+template <int STEPS>
+struct Rows {
+  u32 at[BLOCKS_M][STEPS][4];
+};
+// Puts the 16 bytes that the thread has of row number m into the steps of a group of 64 bytes.
+template <int STEPS, class Element, int COUNT>
+DEVICE void put_row(Rows<STEPS>& rows, int m, int group, const Vec<Element, COUNT>& results) {
+  static_assert(sizeof(results) == 16);
+#pragma unroll
+  for (int i = 0; i < 4; ++i)
+    rows.at[m / 2][group * 2 + i / 2][i % 2 * 2 + m % 2] = reinterpret_cast<const u32*>(results.at)[i];
+}
+// Issues sums += rows * b (sums = rows * b unless `add`) as one wgmma group: b's slices are swizzled by WIDE bytes, and
+// lie BYTES apart; the first is at `at_b`.
+template <int WIDE, int BYTES, int STEPS, int COUNT>
+DEVICE void multiply_rows(Sum (&sums)[BLOCKS_M][COUNT], const Rows<STEPS>& rows, u32 at_b, u32 add) {
+  begin_products();
+#pragma unroll
+  for (int step = 0; step < STEPS; ++step)
+#pragma unroll
+    for (int m = 0; m < BLOCKS_M; ++m)
+      multiply_group(sums[m], rows.at[m][step],
+                     descriptor<WIDE>(at_b + step * 32 / WIDE * BYTES) + step * 32 % WIDE / 16, step ? 1 : add);
+  commit_products();
+}
+#endif
 
 #if RAGGED && SPLITS == 1
 // 16 bytes of a row of the output.
@@ -543,6 +592,12 @@ DEVICE void copy_fixed_arrays(u32 shared, EXTRAS const Parameters& p) {
   FIRST_FOR_ARRAYS(COPY)
 #undef COPY
 #endif
+#if THIRD
+#define COPY(i, type, name) \
+  copy_array(shared + THIRD_ARRAYS_AT + i * (THIRD_N * 4), name, 0, THIRD_N, p.third_columns, thread);
+  THIRD_FOR_ARRAYS(COPY)
+#undef COPY
+#endif
   copy_arrays(shared + ARRAYS_AT, place_of(first_tile(), p).column * TILE_N, thread, EXTRA_NAMES p);
 }
 
@@ -586,6 +641,13 @@ DEVICE void read_early(Early& early, [[maybe_unused]] u32 earlier, u32 row, u32 
   }
 }
 
+#if THIRD
+using PassedOn = Rows<TILE_N * ELEMENT / 32>;
+static_assert(TILE_N * ELEMENT % THIRD_SLICE == 0 || THIRD_SLICE % (TILE_N * ELEMENT) == 0,
+              "chunks are slices of the third product or parts of one");
+#else
+struct PassedOn {};
+#endif
 // An array that was copied to shared memory, by the name that the epilogue reads it by.
 #define COPIED(i, type, name) \
   const type* const name = reinterpret_cast<const type*>(dynamic_shared() + arrays) + i * ARRAY_N - first_column;
@@ -593,7 +655,7 @@ DEVICE void read_early(Early& early, [[maybe_unused]] u32 earlier, u32 row, u32 
 // As below. Rows of the output begin anywhere: 16 bytes that may be stored at once hold the last columns of a lane and
 // the first ones of the next.
 DEVICE void finish(const Sum (&sums)[BLOCKS_M][TILE_N / 2], const Early& early, u32, u32 row, u32 column, u8*, u32, u32,
-                   [[maybe_unused]] u32 arrays, u32 first_column, EXTRAS Output* out, const Parameters& p) {
+                   [[maybe_unused]] u32 arrays, u32 first_column, EXTRAS Output* out, PassedOn&, const Parameters& p) {
   const u32 quad = threadIdx.x % 4, left = p.columns - first_column;
   const RowExtras rows{};  // there are none
 #pragma unroll
@@ -638,7 +700,7 @@ DEVICE void finish(const Sum (&sums)[BLOCKS_M][TILE_N / 2], const Early& early, 
 #elif GATED
 // As below, of pairs of groups.
 DEVICE void finish(const Sum (&sums)[BLOCKS_M][TILE_N / 2], const Early&, u32, u32 row, u32 column, u8*, u32, u32,
-                   [[maybe_unused]] u32 arrays, u32 first_column, EXTRAS Output* out, const Parameters& p) {
+                   [[maybe_unused]] u32 arrays, u32 first_column, EXTRAS Output* out, PassedOn&, const Parameters& p) {
 #pragma unroll
   for (int group = 0; group < N_GROUPS; group += 2) {
     const u32 c = column + group * 4 * V, to = (first_column + group * 4 * V) / 2 + (column - first_column);
@@ -667,11 +729,11 @@ DEVICE void finish(const Sum (&sums)[BLOCKS_M][TILE_N / 2], const Early&, u32, u
 // Applies the epilogue to the thread's sums, of which the first is that of (row, column). Results go to the output or,
 // with STORED, to `tile`, the residual's buffer, in which the thread's first row and column are (my_row, my_column).
 // `arrays` is the address of the arrays in shared memory; they begin with column `first_column`. `earlier`: rows of the
-// matrices before this one.
+// matrices before this one. `passed_on`, with THIRD: gets the results, too.
 DEVICE void finish(const Sum (&sums)[BLOCKS_M][TILE_N / 2], const Early& early, u32 earlier, u32 row, u32 column,
                    [[maybe_unused]] u8* tile, [[maybe_unused]] u32 my_row, [[maybe_unused]] u32 my_column,
                    [[maybe_unused]] u32 arrays, [[maybe_unused]] u32 first_column, EXTRAS Output* out,
-                   const Parameters& p) {
+                   [[maybe_unused]] PassedOn& passed_on, const Parameters& p) {
   // Of computed matrices a thread stores many small pieces: their rows are found once.
   [[maybe_unused]] Output* lines[MATRICES ? BLOCKS_M * 2 : 1];
 #pragma unroll
@@ -680,14 +742,20 @@ DEVICE void finish(const Sum (&sums)[BLOCKS_M][TILE_N / 2], const Early& early, 
 #pragma unroll
   for (int group = 0; group < N_GROUPS; ++group) {
     const u32 c = column + group * 4 * V;
-    if (c >= p.columns) continue;
+    if (c >= p.columns) {
+#if THIRD
+#pragma unroll
+      for (int m = 0; m < BLOCKS_M * 2; ++m) put_row(passed_on, m, group, Vec<Output, V>{});
+#endif
+      continue;
+    }
     [[maybe_unused]] ColumnExtras columns;
     {
       FOR_ARRAYS(COPIED)
       COLUMN_EXTRAS(columns, c)
     }
     if constexpr (BY_IMAGE) static_cast<ImageExtras&>(columns) = early.images[group];
-    [[maybe_unused]] RowExtras rows[BLOCKS_M * 2];
+    [[maybe_unused]] RowExtras rows[BLOCKS_M * 2]{};
 #pragma unroll
     for (int m = 0; m < BLOCKS_M * 2; ++m) {
       if constexpr (ROWS_AHEAD) {
@@ -709,14 +777,23 @@ DEVICE void finish(const Sum (&sums)[BLOCKS_M][TILE_N / 2], const Early& early, 
       }
 #if !STORED
       const u32 r = row_of_output(row + m / 2 * 64 + m % 2 * 8, p);
-      if (!MATRICES && r >= p.rows) continue;
+      if (!MATRICES && !THIRD && r >= p.rows) continue;
 #endif
       Finished<Output> results[V];
 #pragma unroll
       for (int v = 0; v < V; ++v)
         results[v] = EPILOGUE(Acc(sums[m / 2][(group * (V / 2) + v / 2) * 4 + m % 2 * 2 + v % 2]), columns, rows[m],
                               early.lines[m], v);
+#if THIRD
+      Vec<Output, V> rounded;
+      store_results<Output, V>(rounded.at, results);
+      put_row(passed_on, m, group, rounded);
 #if STORED
+      store_vector(reinterpret_cast<Output*>(tile + place_of_mine(my_row, my_column, m, group)), rounded);
+#else
+      if (r < p.rows) store_vector(out + i64(r) * p.out_ld + c, rounded);
+#endif
+#elif STORED
       store_results<Output, V>(reinterpret_cast<Output*>(tile + place_of_mine(my_row, my_column, m, group)), results);
 #elif MATRICES
       if (r < p.rows) store_results<Output, V>(lines[m] + group * 4 * V, results);
@@ -731,16 +808,16 @@ DEVICE void finish(const Sum (&sums)[BLOCKS_M][TILE_N / 2], const Early& early, 
 #endif
 
 #if FUSED_PAIR
-// Applies the first epilogue to the thread's sums of the first product, and writes the results to shared memory as the
-// A operand of the second product. Columns that do not exist are set to zero: their weights are zero, but zero times
-// NaN is not.
-DEVICE void put_between(const Sum (&sums)[BLOCKS_M][TILE_N / 2], u32 my_row, u32 quad, EXTRAS u8* between,
+constexpr int BETWEEN_STEPS = THEN_SLICE * THEN_SLICES / 32;
+static_assert(BETWEEN_STEPS % 2 == 0, "a thread's 16 bytes are of two steps");
+// Applies the first epilogue to the thread's sums of the first product. Columns that do not exist are set to zero:
+// their weights are zero, but zero times NaN is not.
+DEVICE void put_between(const Sum (&sums)[BLOCKS_M][TILE_N / 2], u32 quad, EXTRAS Rows<BETWEEN_STEPS>& between,
                         [[maybe_unused]] const Parameters& p) {
   using Between = first::Output;
 #pragma unroll
-  for (int group = 0; group < TILE_N / (4 * FIRST_V); ++group) {
+  for (int group = 0; group < BETWEEN_STEPS / 2; ++group) {
     const u32 c = (group * 4 + quad) * FIRST_V;
-    if (c * ELEMENT >= THEN_SLICE * THEN_SLICES) continue;
     const bool exists = BETWEEN == TILE_N || c < BETWEEN;
     [[maybe_unused]] first::ColumnExtras columns;
     [[maybe_unused]] const first::RowExtras rows{};  // there are none
@@ -759,8 +836,41 @@ DEVICE void put_between(const Sum (&sums)[BLOCKS_M][TILE_N / 2], u32 my_row, u32
         const Sum sum = sums[m / 2][(group * (FIRST_V / 2) + v / 2) * 4 + m % 2 * 2 + v % 2];
         results[v] = exists ? FIRST_EPILOGUE(first::Acc(sum), columns, rows, 0, v) : Finished<Between>(0);
       }
-      const u32 at = place_in_tile<WARPGROUP_M, THEN_SLICE>(my_row + m / 2 * 64 + m % 2 * 8, c * ELEMENT);
-      store_results<Between, FIRST_V>(reinterpret_cast<Between*>(between + at), results);
+      Vec<Between, FIRST_V> rounded;
+      store_results<Between, FIRST_V>(rounded.at, results);
+      put_row(between, m, group, rounded);
+    }
+  }
+}
+#endif
+
+#if THIRD
+// Finishes the thread's sums of the third product, of which the first is that of row `row` of the GEMM.
+DEVICE void finish_third(const Sum (&sums)[BLOCKS_M][THIRD_N / 2], u32 row, u32 quad, EXTRAS third::Output* out,
+                         const Parameters& p) {
+  [[maybe_unused]] const third::RowExtras rows{};  // there are none
+#pragma unroll
+  for (int group = 0; group < THIRD_N / (4 * THIRD_V); ++group) {
+    const u32 c = (group * 4 + quad) * THIRD_V;
+    if (c >= p.third_columns) continue;
+    [[maybe_unused]] third::ColumnExtras columns;
+    {
+#define COPIED(i, type, name) \
+  const type* const name = reinterpret_cast<const type*>(dynamic_shared() + THIRD_ARRAYS_AT) + i * THIRD_N;
+      THIRD_FOR_ARRAYS(COPIED)
+#undef COPIED
+      THIRD_COLUMN_EXTRAS(columns, c)
+    }
+#pragma unroll
+    for (int m = 0; m < BLOCKS_M * 2; ++m) {
+      const u32 r = row_of_output(row + m / 2 * 64 + m % 2 * 8, p);
+      if (r >= p.rows) continue;
+      Finished<third::Output> results[THIRD_V];
+#pragma unroll
+      for (int v = 0; v < THIRD_V; ++v)
+        results[v] = THIRD_EPILOGUE(third::Acc(sums[m / 2][(group * (THIRD_V / 2) + v / 2) * 4 + m % 2 * 2 + v % 2]),
+                                    columns, rows, 0, v);
+      store_results<third::Output, THIRD_V>(out + i64(r) * p.third_ld + c, results);
     }
   }
 }
@@ -829,11 +939,17 @@ DEVICE void prepare(u8* tile, u32 c, const PreparedExtras& extras, const Prepare
 }
 #endif
 
-DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, [[maybe_unused]] const TensorMap* map_out,
-                         const Parameters& p) {
+#if THIRD
+using Third = third::Output;
+#else
+using Third = Output;
+#endif
+// `third_out` is null without THIRD.
+DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, [[maybe_unused]] Third* third_out,
+                         [[maybe_unused]] const TensorMap* map_out, const Parameters& p) {
   const u32 thread = threadIdx.x % 128, slices = my_slices(p).end - my_slices(p).begin;
-  [[maybe_unused]] const u32 group_row = thread / 32 * 16 + thread % 32 / 4,  // in the warpgroup's rows
-      my_row = group_row + (COOPERATIVE ? consumer * WARPGROUP_M : 0), my_column = thread % 4 * V;
+  [[maybe_unused]] const u32 my_row = thread / 32 * 16 + thread % 32 / 4 + (COOPERATIVE ? consumer * WARPGROUP_M : 0),
+                             my_column = thread % 4 * V;
   RingPlace<STAGES> place;
   [[maybe_unused]] RingPlace<EXTRA_STAGES> extra;
   if (!COOPERATIVE) place.advance(consumer * slices);
@@ -843,7 +959,6 @@ DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, [[maybe_u
   [[maybe_unused]] bool stored = false;  // a buffer was stored and is not released yet
   u32 turn = consumer == 0;              // nobody has a tile before the first
 #if FUSED_PAIR
-  u8* const between = dynamic_shared() + BETWEEN_AT + consumer * BYTES_BETWEEN;
   wait_for_phase(then_full(shared), 0);
 #endif
 #if SPLITS == 1
@@ -954,14 +1069,17 @@ DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, [[maybe_u
       }
 #else
 #if FUSED_PAIR
-    meet_warps(consumer, 128);  // the warpgroup has read the buffer of the previous tile
-    put_between(sums, group_row, thread % 4, EXTRA_NAMES between, p);
-    publish_shared();
+    Rows<BETWEEN_STEPS> between;
+    put_between(sums, thread % 4, EXTRA_NAMES between, p);
+#endif
+    [[maybe_unused]] PassedOn passed_on;  // what a third product reads
+#if THIRD
+    Sum third_sums[BLOCKS_M][THIRD_N / 2];
 #endif
     if (!FIXED && ARRAYS > 0) wait_for_groups<0>();
     // The barrier comes before a thread reads what others have written. After it every warp has finished the tile
     // before the last, too, whose arrays are overwritten next.
-    if (FUSED_PAIR || (!FIXED && ARRAYS > 0)) meet_warps(consumer, 128);
+    if (!FIXED && ARRAYS > 0) meet_warps(consumer, 128);
 #pragma unroll 1
     for (u32 chunk = 0; chunk < CHUNKS; ++chunk) {
 #if STORED
@@ -969,15 +1087,13 @@ DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, [[maybe_u
 #endif
 #if FUSED_PAIR
       read_early(early, earlier, row, chunk * TILE_N + my_column, EXTRA_NAMES p);
-#pragma unroll
-      for (u32 s = 0; s < THEN_SLICES; ++s) {
-        renew(sums);
-        multiply_slice<THEN_SLICE>(sums,
-                                   shared + BETWEEN_AT + consumer * BYTES_BETWEEN + s * (WARPGROUP_M * THEN_SLICE),
-                                   shared + THEN_AT + (chunk * THEN_SLICES + s) * BYTES_THEN, s > 0);
-      }
+      renew(sums);
+      multiply_rows<THEN_SLICE, BYTES_THEN>(sums, between, shared + THEN_AT + chunk * (THEN_SLICES * BYTES_THEN), 0);
       wait_for_products<0>();
       renew(sums);
+#if THIRD
+      renew(third_sums);
+#endif
 #endif
       u8* tile_out = nullptr;
 #if EXTRA_STAGES
@@ -986,7 +1102,16 @@ DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, [[maybe_u
       tile_out = dynamic_shared() + EXTRAS_AT + stage * TILE_OUT;
 #endif
       finish(sums, early, earlier, row, chunk * TILE_N + column, tile_out, my_row,
-             chunk % EXTRA_CHUNKS * TILE_N + my_column, arrays, first_column, EXTRA_NAMES out, p);
+             chunk % EXTRA_CHUNKS * TILE_N + my_column, arrays, first_column, EXTRA_NAMES out, passed_on, p);
+#if THIRD
+      const u32 depth = chunk * (TILE_N * ELEMENT);
+      renew(third_sums);
+      multiply_rows<THIRD_SLICE, BYTES_THIRD>(
+          third_sums, passed_on, shared + THIRD_AT + depth / THIRD_SLICE * BYTES_THIRD + depth % THIRD_SLICE,
+          chunk > 0);
+      wait_for_products<0>();
+      renew(third_sums);
+#endif
 #if EXTRA_STAGES
       if ((chunk + 1) % EXTRA_CHUNKS != 0 && chunk + 1 < CHUNKS) continue;
 #if STORED
@@ -1000,6 +1125,11 @@ DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, [[maybe_u
       extra.advance();
 #endif
     }
+#if THIRD
+    wait_for_products<0>();
+    renew(third_sums);
+    finish_third(third_sums, row, thread % 4, EXTRA_NAMES third_out, p);
+#endif
     turn_of_arrays ^= 1;
 #endif
   }
@@ -1015,7 +1145,11 @@ DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, [[maybe_u
 #endif
 
 extern "C" __global__ void CLUSTER __launch_bounds__(128 * (1 + CONSUMERS), LEAST_BLOCKS)
-    pipeline(EXTRAS Output* out, const __grid_constant__ TensorMap map_a, const __grid_constant__ TensorMap map_b,
+    pipeline(EXTRAS Output* out,
+#if THIRD
+             third::Output* third_out,
+#endif
+             const __grid_constant__ TensorMap map_a, const __grid_constant__ TensorMap map_b,
 #if EXTRA_STAGES
              const __grid_constant__ TensorMap map_extra,
 #endif
@@ -1025,12 +1159,21 @@ extern "C" __global__ void CLUSTER __launch_bounds__(128 * (1 + CONSUMERS), LEAS
 #if FUSED_PAIR
              const __grid_constant__ TensorMap map_then,
 #endif
+#if THIRD
+             const __grid_constant__ TensorMap map_third,
+#endif
              const __grid_constant__ Parameters p) {
   const u32 shared = shared_address(dynamic_shared());
 #if STORED
   const TensorMap* const maps_out = &map_out;
 #else
   const TensorMap* const maps_out = nullptr;
+#endif
+#if THIRD
+  const TensorMap* const map_of_third = &map_third;
+#else
+  [[maybe_unused]] const TensorMap* const map_of_third = nullptr;
+  Output* const third_out = nullptr;
 #endif
   launch_dependents();
   if (threadIdx.x == 0) {
@@ -1057,7 +1200,7 @@ extern "C" __global__ void CLUSTER __launch_bounds__(128 * (1 + CONSUMERS), LEAS
   if (threadIdx.x == 0) {
     load_weights_ahead(shared, map_b, p);
 #if FUSED_PAIR
-    load_then(shared, map_then);
+    load_then(shared, map_then, map_of_third);
 #endif
   }
 #if SPLITS > 1
@@ -1082,7 +1225,7 @@ extern "C" __global__ void CLUSTER __launch_bounds__(128 * (1 + CONSUMERS), LEAS
 #endif
   } else {
     if constexpr (CONSUMERS > 1) take_registers<MANY>();
-    finish_tiles(shared, same_for_warp(threadIdx.x / 128 - 1), EXTRA_NAMES out, maps_out, p);
+    finish_tiles(shared, same_for_warp(threadIdx.x / 128 - 1), EXTRA_NAMES out, third_out, maps_out, p);
   }
 #if SHARERS > 1
   __syncwarp();

@@ -24,6 +24,9 @@ struct HopperGemm {
   bool computed_b = false, shared_a = false, b_by_rows = false;
   int64_t matrices = 1;
   bool prologue = false;  // a program makes its operand A (gemm/image_prologue.h)
+  // Its operand A is what the kernel holds in registers of the product before: 16 bytes of each row a thread, which are
+  // the depth of two steps of wgmma.
+  bool of_results = false;
   // Of ops::GatedMatMul: `columns` are the product's, and those of the output half as many.
   bool gated = false;
   int extra = -1;  // the epilogue input of the output's shape and element size (a residual), if there is just one
@@ -38,8 +41,10 @@ struct HopperGemm {
     if (b_by_rows) return 128;
     const int64_t bytes = channels * element(), each = kernel[0] * kernel[1] > 1 ? 0 : prologue ? 32 : 12;
     int64_t best = 128;
-    for (int64_t slice : {64, 32})
-      if (ceil_div(bytes, slice) * (slice + each) < ceil_div(bytes, best) * (best + each)) best = slice;
+    for (int64_t slice : {64, 32}) {
+      const bool fewer = ceil_div(bytes, slice) * (slice + each) < ceil_div(bytes, best) * (best + each);
+      if (fewer && !(of_results && slice < 64)) best = slice;
+    }
     return best;
   }
   int64_t channel_slices() const { return ceil_div(channels * element(), slice()); }
@@ -55,6 +60,13 @@ struct HopperGemm {
     const int64_t group = c / (4 * v());
     return group % 2 * (columns / 2) + group / 2 * (4 * v()) + c % (4 * v());
   }
+  // Where channel `c` of a tap stands in the depth. Of results, thread `quad` of four has bytes quad * 16 and on of
+  // each 64; wgmma reads bytes quad * 4 and on of each 16 (PTX ISA, "Register Fragments for wgmma.mma_async").
+  int64_t place_of_channel(int64_t c) const {
+    if (!of_results) return c;
+    const int64_t byte = c * element(), at = byte % 64;
+    return (byte - at + at % 16 / 4 * 16 + at / 16 * 4 + at % 4) / element();
+  }
   int64_t packed_depth() const { return slices() * slice() / element(); }
   // Padding behind the end of an axis, h or w, of a convolution of stride 1.
   int64_t pad_behind(size_t i) const { return out[i] - in[i] - pad[i] + (kernel[i] - 1) * dilation[i]; }
@@ -65,13 +77,16 @@ struct HopperGemm {
   int64_t reach() const { return (kernel[0] - 1) * dilation[0] * padded(1) + (kernel[1] - 1) * dilation[1]; }
 };
 HopperGemm hopper_gemm_of(const Problem& problem);
+// The same of a convolution whose operand A is the result of another one in the same kernel.
+HopperGemm hopper_gemm_of_results(const Problem& problem);
 
 // The product of a gated one, before its columns become half as many; nothing if the problem is not one.
 std::optional<Problem> product_of_gated(const Problem& problem);
 
-// The two convolutions of a fused pair, as problems of their own.
+// The two convolutions of a fused pair, as problems of their own, and the third one that may follow.
 struct ConvPair {
   Problem first, second;
+  std::optional<Problem> third;
 };
 // Nothing if the problem is not a fused pair.
 std::optional<ConvPair> conv_pair_of(const Problem& problem);

@@ -23,21 +23,26 @@ struct EpilogueText {
       epilogue;
   std::string_view name = "EPILOGUE(sum, columns, row, line, v)";
 
-  std::string text(bool first) const;
+  std::string text(EpiloguePart part) const;
 };
 
-std::string EpilogueText::text(bool first) const {
+std::string EpilogueText::text(EpiloguePart part) const {
   const std::string types =
       concat(code, type_alias("Output", output), type_alias("Acc", acc), "struct ImageExtras { ", image_fields,
              "};\nstruct ColumnExtras : ImageExtras { ", column_fields, "};\nstruct RowExtras { ", row_fields,
              "};\nstruct LineExtras { ", line_fields, "};\n");
-  const std::string_view prefix = first ? "FIRST_" : "";
-  return concat(first ? concat("namespace first {\n", types, "}\n") : types,
+  struct Names {
+    std::string_view space, prefix;
+  };
+  constexpr Names kNames[] = {{"", ""}, {"first", "FIRST_"}, {"third", "THIRD_"}};
+  const auto& [space, prefix] = kNames[size_t(part)];
+  const bool apart = part != EpiloguePart::only;
+  return concat(apart ? concat("namespace ", space, " {\n", types, "}\n") : types,
                 macro(concat(prefix, "COLUMN_EXTRAS(to, c)"), column_loads),
                 macro(concat(prefix, "IMAGE_EXTRAS(to, image, c)"), image_loads),
                 macro(concat(prefix, "ROW_EXTRAS(to, at)"), row_loads),
                 macro(concat(prefix, "LINE_EXTRAS(to, r)"), line_loads),
-                macro(concat(prefix, name), concat(first ? "first::" : "", epilogue)));
+                macro(concat(prefix, name), apart ? concat(space, "::", epilogue) : epilogue));
 }
 
 }  // namespace
@@ -103,7 +108,7 @@ bool is_channel_array(const Problem& problem, size_t i) {
 
 // `gate`: null but for gated_epilogue, and `output` is of its result.
 static ImageEpilogue epilogue_text(const Problem& problem, const Program* gate, DType output, DType accumulator,
-                                   int64_t v, ProgramNumbers& numbers, bool first, int input) {
+                                   int64_t v, ProgramNumbers& numbers, EpiloguePart part, int input) {
   const Dims out = problem.outputs[0].dims();
   ImageEpilogue epilogue;
   const Program& program = epilogue_of(problem);
@@ -167,18 +172,18 @@ static ImageEpilogue epilogue_text(const Problem& problem, const Program* gate, 
       .epilogue = concat(code.call, arguments, ")"),
       .name = gate ? "GATED_EPILOGUE(sum, columns, other, behind, v)" : "EPILOGUE(sum, columns, row, line, v)",
   };
-  epilogue.text = parts.text(first);
+  epilogue.text = parts.text(part);
   return epilogue;
 }
 
-ImageEpilogue image_epilogue(const Problem& problem, DType accumulator, int64_t v, ProgramNumbers& numbers, bool first,
-                             int input) {
-  return epilogue_text(problem, nullptr, problem.outputs[0].type.dtype, accumulator, v, numbers, first, input);
+ImageEpilogue image_epilogue(const Problem& problem, DType accumulator, int64_t v, ProgramNumbers& numbers,
+                             EpiloguePart part, int input) {
+  return epilogue_text(problem, nullptr, problem.outputs[0].type.dtype, accumulator, v, numbers, part, input);
 }
 
 ImageEpilogue gated_epilogue(const Problem& problem, const Program& gate, DType output, DType accumulator, int64_t v,
                              ProgramNumbers& numbers) {
-  return epilogue_text(problem, &gate, output, accumulator, v, numbers, false, 0);
+  return epilogue_text(problem, &gate, output, accumulator, v, numbers, EpiloguePart::only, 0);
 }
 
 }  // namespace temper::cuda

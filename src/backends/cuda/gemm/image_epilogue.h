@@ -35,11 +35,13 @@ struct ImageEpilogue {
   std::vector<std::string> arrays;  // of those, is_channel_array: "f32, e2"
   std::vector<Slot> slots;          // of the parameters
 };
-// A fused pair has two epilogues: the `first` one is in namespace first, and its macros begin with FIRST_. Input i of
-// the problem, but for its first, is input i + `input` of the kernel.
-// Numbers that go with the launch are added to `numbers`.
+// Which epilogue of a kernel of several convolutions it is: that of the first or third one is in namespace first or
+// third, and its macros begin with FIRST_ or THIRD_.
+enum class EpiloguePart { only, first, third };
+// Input i of the problem, but for its first, is input i + `input` of the kernel. Numbers that go with the launch are
+// added to `numbers`.
 ImageEpilogue image_epilogue(const Problem& problem, DType accumulator, int64_t v, ProgramNumbers& numbers,
-                             bool first = false, int input = 0);
+                             EpiloguePart part = EpiloguePart::only, int input = 0);
 // Of a product whose columns in pairs become the `output` of `gate`: in the place of EPILOGUE there is
 // GATED_EPILOGUE(sum, columns, other, behind, v), of the sums and ColumnExtras of both.
 ImageEpilogue gated_epilogue(const Problem& problem, const Program& gate, DType output, DType accumulator, int64_t v,

@@ -125,6 +125,8 @@ MULTIPLY_GROUP(256, NAMES_0 "," NAMES_1 "," NAMES_2 "," NAMES_3 "," NAMES_4 "," 
   }
 MULTIPLY_ROWS(32, NAMES_0, "{%16,%17,%18,%19}", "%20", "%21", SUMS_16(d, 0))
 MULTIPLY_ROWS(64, NAMES_0 "," NAMES_1, "{%32,%33,%34,%35}", "%36", "%37", SUMS_16(d, 0), SUMS_16(d, 16))
+MULTIPLY_ROWS(128, NAMES_0 "," NAMES_1 "," NAMES_2 "," NAMES_3, "{%64,%65,%66,%67}", "%68", "%69", SUMS_16(d, 0),
+              SUMS_16(d, 16), SUMS_16(d, 32), SUMS_16(d, 48))
 
 #if MATRIX <= 2
 // The same, where b has rows of columns (in PTX: "N-major"), as a row-major matrix [depth, columns] lies.
