@@ -3,7 +3,8 @@
 // and keeps its shape is appended to the epilogue; its other inputs become inputs of the op.
 //
 // There can be no cycle: an input that depended on the op in another way would be its second user. Where two ops could
-// take the node (a residual sum of two convolutions), the later one does: the other result exists by then.
+// take the node (a residual sum of two convolutions), one that alone reads its first input does: it may run in a chain
+// with what gives that (chain_convs), which the sum's other tensor then joins. Of two such ones the later does.
 //
 // A program that stands behind a convolution's reshapes and transposes, as gelu does where an exporter turns an image
 // into tokens, is first moved before them: it works on each element by itself. So is the sum of an image with what a
@@ -138,9 +139,13 @@ class EpilogueFuser {
     BoundProgram bound{node.op.get<ops::Pointwise>().program, node.inputs};
     tidy(graph_, bound);
     int slot = -1;
-    auto place = [&](size_t i) { return position_.at(size_t(graph_.value(bound.inputs[i]).producer.index)); };
+    const auto rank = [&](size_t i) {
+      const Node& producer = *graph_.producer(bound.inputs[i]);
+      return std::pair(graph_.has_single_use(producer.inputs[0]),
+                       position_.at(size_t(graph_.value(bound.inputs[i]).producer.index)));
+    };
     for (size_t i = 0; i < bound.inputs.size(); ++i)
-      if (may_take(bound.inputs[i], id, shape) && (slot < 0 || place(i) > place(size_t(slot)))) slot = int(i);
+      if (may_take(bound.inputs[i], id, shape) && (slot < 0 || rank(i) > rank(size_t(slot)))) slot = int(i);
     if (slot < 0) return false;
     const auto full =
         std::ranges::count_if(bound.inputs, [&](ValueId input) { return graph_.type(input).shape == shape; });
@@ -157,7 +162,7 @@ class EpilogueFuser {
     // splice gives the consumer's inputs, then the producer's; an epilogue wants its own first.
     const int others = bound.program.inputs - 1;
     std::vector<int> order;
-    order.reserve(size_t(others + epilogue.inputs));
+    order.reserve(size_t(others) + size_t(epilogue.inputs));
     for (int i = 0; i < others; ++i) order.push_back(epilogue.inputs + i);
     for (int i = 0; i < epilogue.inputs; ++i) order.push_back(i);
     BoundProgram fused{remap_inputs(splice(epilogue, bound.program, slot), order, others + epilogue.inputs),
