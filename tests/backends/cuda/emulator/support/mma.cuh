@@ -32,14 +32,20 @@ DEVICE Sum factor(FactorOfB x) { return x; }
 #else
 using FactorOfB = Factor;
 #endif
-DEVICE Sum product_of(const u8* a, const u8* b, Sum sum) {
-  for (u32 i = 0; i < 32 / sizeof(Factor); ++i) {
-    Factor x;
-    FactorOfB y;
-    memcpy(&x, a + i * sizeof x, sizeof x);
-    memcpy(&y, b + i * sizeof y, sizeof y);
-    sum = sum + factor(x) * factor(y);
-  }
+// 32 bytes of a row as they are multiplied: each is converted once, not once for each product.
+struct Factors {
+  Sum at[32 / sizeof(Factor)];
+};
+template <class Element>
+DEVICE Factors factors_of(const void* row) {
+  Element elements[32 / sizeof(Factor)];
+  memcpy(elements, row, sizeof elements);
+  Factors out;
+  for (u32 i = 0; i < 32 / sizeof(Factor); ++i) out.at[i] = factor(elements[i]);
+  return out;
+}
+DEVICE Sum product_of(const Factors& a, const Factors& b, Sum sum) {
+  for (u32 i = 0; i < 32 / sizeof(Factor); ++i) sum = sum + a.at[i] * b.at[i];
   return sum;
 }
 
@@ -62,11 +68,13 @@ DEVICE void multiply(Sum (&c)[4], const u32 (&a)[4], u32 b0, u32 b1) {
       b[g][t] = from.b[0];
       b[g][t + 4] = from.b[1];
     }
+    Factors rows[16], columns[8];
+    for (int r = 0; r < 16; ++r) rows[r] = factors_of<Factor>(a[r]);
+    for (int c = 0; c < 8; ++c) columns[c] = factors_of<FactorOfB>(b[c]);
     for (int lane = 0; lane < 32; ++lane)
       for (int i = 0; i < 4; ++i) {
         Sum& c = static_cast<Mine*>(all[lane])->c[i];
-        c = product_of(reinterpret_cast<u8*>(a[lane / 4 + i / 2 * 8]), reinterpret_cast<u8*>(b[lane % 4 * 2 + i % 2]),
-                       c);
+        c = product_of(rows[lane / 4 + i / 2 * 8], columns[lane % 4 * 2 + i % 2], c);
       }
   });
 }
@@ -137,11 +145,14 @@ DEVICE void row_of_matrix(u8 (&to)[32], u64 descriptor, u32 row, const u8* share
 }
 template <int COUNT>
 DEVICE void add_products(void* const* sums, const u8 (&rows)[64][32], const u8 (&columns)[COUNT * 2][32], u32 add) {
+  Factors factors[64], of_columns[COUNT * 2];
+  for (int r = 0; r < 64; ++r) factors[r] = factors_of<Factor>(rows[r]);
+  for (int c = 0; c < COUNT * 2; ++c) of_columns[c] = factors_of<FactorOfB>(columns[c]);
   for (int t = 0; t < 128; ++t)
     for (int i = 0; i < COUNT; ++i) {
       const int r = t / 32 * 16 + i / 2 % 2 * 8 + t % 32 / 4, c = i / 4 * 8 + t % 4 * 2 + i % 2;
       Sum& sum = static_cast<Sum*>(sums[t])[i];
-      sum = product_of(rows[r], columns[c], add ? sum : Sum(0));
+      sum = product_of(factors[r], of_columns[c], add ? sum : Sum(0));
     }
 }
 template <int COUNT>
