@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What kernels see of the machine that runs them when they are compiled for the CPU: the part that both sides know.
 #pragma once
-#include <cstdint>
+#include <stdint.h>
 
 namespace temper::emulator {
 

@@ -2,10 +2,12 @@
 // CUDA C++ for a CPU: stands in front of a kernel's text. __global__ and __cluster_dims__ are taken out by the compiler
 // of the emulator (nvrtc.cc), which puts an entry for each kernel behind the text.
 #pragma once
+// C's own headers, by libstdc++'s switch for them: C++'s mathematics alone is 16,000 lines in front of each kernel.
+#define _GLIBCXX_INCLUDE_NEXT_C_HEADERS
 #include <math.h>
+#include <stdlib.h>
+#undef _GLIBCXX_INCLUDE_NEXT_C_HEADERS
 #include <string.h>
-
-#include <utility>
 
 #include "machine.h"
 
@@ -137,6 +139,25 @@ inline unsigned __byte_perm(unsigned a, unsigned b, unsigned selector) {
   return r;
 }
 
+namespace temper::emulator {
+template <unsigned... I>
+struct Numbers {};
+template <unsigned COUNT, unsigned... I>
+struct NumbersTo : NumbersTo<COUNT - 1, COUNT - 1, I...> {};
+template <unsigned... I>
+struct NumbersTo<0, I...> {
+  using type = Numbers<I...>;
+};
+template <class T>
+struct Variable {
+  using type = T;
+};
+template <class T>
+struct Variable<const T> {
+  using type = T;
+};
+}  // namespace temper::emulator
+
 template <class F>
 struct BoundKernel;
 template <class... P>
@@ -153,9 +174,9 @@ struct BoundKernel<void (*)(P...)> final : temper::emulator::Bound {
   ~BoundKernel() override {
     for (unsigned char* value : values) free(value);
   }
-  void run() override { call(std::index_sequence_for<P...>()); }
-  template <size_t... I>
-  void call(std::index_sequence<I...>) {
-    kernel(*reinterpret_cast<std::remove_const_t<P>*>(values[I])...);
+  void run() override { call(typename temper::emulator::NumbersTo<sizeof...(P)>::type()); }
+  template <unsigned... I>
+  void call(temper::emulator::Numbers<I...>) {
+    kernel(*reinterpret_cast<typename temper::emulator::Variable<P>::type*>(values[I])...);
   }
 };
