@@ -202,7 +202,7 @@ TEST_F(EmulatedDecode, ManyRowsAreMultipliedByFloatsOfTheSameWeights) {
 
 // What was begun with a token that turns out not to be read next counts for nothing.
 TEST_F(EmulatedDecode, TheNextTokenIsBegunBeforeTheLastIsKnown) {
-  const auto engine = gpt2("cuda:0", "fp16");
+  const auto engine = gpt2("cuda:0", "fp16", std::nullopt, 4, 1);
   const auto runs = [](TokenReader& reader) { return reader.session().statistics().runs; };
   const std::vector<int64_t> prompt{3, 14, 15};
   TokenReader by_itself(engine);
@@ -248,7 +248,7 @@ TEST_F(EmulatedDecode, TheNextTokenIsBegunBeforeTheLastIsKnown) {
 
 // Each call of the driver that fails leaves the rows as they were.
 TEST_F(EmulatedDecode, GoesOnAfterAFailureWithATokenUnderWay) {
-  TokenReader reader(gpt2("cuda:0", "fp16")), other(reader.session().shared_engine());
+  TokenReader reader(gpt2("cuda:0", "fp16", std::nullopt, 4, 1)), other(reader.session().shared_engine());
   other.read({{3, 14, 15}});
   std::vector<int64_t> want;
   for (int i = 0; i < 12; ++i) {
