@@ -45,20 +45,19 @@ Support pair_supports(const Problem& problem) {
   if (pair->third) parts.push_back(&*pair->third);
   for (const Problem* part : parts)
     if (Support support = conv_supports(*part, false); !support.yes()) return support;
-  const HopperGemm first = hopper_gemm_of(pair->first), second = hopper_gemm_of_results(pair->second);
+  const HopperGemm first = hopper_gemm_of(pair->first), second = hopper_gemm_of(pair->second);
   std::vector<HopperGemm> products{first, second};
-  if (pair->third) products.push_back(hopper_gemm_of_results(*pair->third));
+  if (pair->third) products.push_back(hopper_gemm_of(*pair->third));
   for (const HopperGemm& part : products)
     if (part.a != first.a || part.b != first.b) return refused("products of ", first.a, " and then of ", part.a);
   for (const HopperGemm& part : products)
     if (part.ragged()) return refused(part.columns, " channels of ", part.result, ", not whole multiples of 16 bytes");
   if (first.a == DType::f32) return refused("operands of f32: nothing rounds the second convolution's to TF32");
-  for (size_t i = 2; i < pair->first.inputs.size(); ++i)
-    if (pair->first.inputs[i].dims() == pair->first.outputs[0].dims())
-      return refused("the first epilogue reads a tensor of its output's shape");
-  for (size_t i = 2; pair->third && i < pair->third->inputs.size(); ++i)
-    if (pair->third->inputs[i].dims() == pair->third->outputs[0].dims())
-      return refused("the third epilogue reads a tensor of its output's shape");
+  for (const Problem* part : parts)
+    for (size_t i = 2; part != &pair->second && i < part->inputs.size(); ++i)
+      if (part->inputs[i].dims() == part->outputs[0].dims())
+        return refused("the ", part == &pair->first ? "first" : "third",
+                       " epilogue reads a tensor of its output's shape");
   if (pair_fits(*pair)) return supported();
   return refused(first.columns, " channels between and ", second.columns,
                  " behind, which do not fit into shared memory or registers");

@@ -97,7 +97,8 @@ HopperGemm hopper_gemm_of(const Problem& problem) {
   return s;
 }
 
-HopperGemm hopper_gemm_of_results(const Problem& problem) {
+// The same of a convolution whose operand A is the result of another one in the same kernel.
+static HopperGemm hopper_gemm_of_results(const Problem& problem) {
   HopperGemm s = hopper_gemm_of(problem);
   s.of_results = true;
   return s;

@@ -755,7 +755,11 @@ DEVICE void finish(const Sum (&sums)[BLOCKS_M][TILE_N / 2], const Early& early, 
       COLUMN_EXTRAS(columns, c)
     }
     if constexpr (BY_IMAGE) static_cast<ImageExtras&>(columns) = early.images[group];
-    [[maybe_unused]] RowExtras rows[BLOCKS_M * 2]{};
+#if THIRD
+    [[maybe_unused]] RowExtras rows[BLOCKS_M * 2]{};  // those that are no results are finished, too
+#else
+    [[maybe_unused]] RowExtras rows[BLOCKS_M * 2];
+#endif
 #pragma unroll
     for (int m = 0; m < BLOCKS_M * 2; ++m) {
       if constexpr (ROWS_AHEAD) {
@@ -1091,9 +1095,6 @@ DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, [[maybe_u
       multiply_rows<THEN_SLICE, BYTES_THEN>(sums, between, shared + THEN_AT + chunk * (THEN_SLICES * BYTES_THEN), 0);
       wait_for_products<0>();
       renew(sums);
-#if THIRD
-      renew(third_sums);
-#endif
 #endif
       u8* tile_out = nullptr;
 #if EXTRA_STAGES
@@ -1126,8 +1127,6 @@ DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, [[maybe_u
 #endif
     }
 #if THIRD
-    wait_for_products<0>();
-    renew(third_sums);
     finish_third(third_sums, row, thread % 4, EXTRA_NAMES third_out, p);
 #endif
     turn_of_arrays ^= 1;

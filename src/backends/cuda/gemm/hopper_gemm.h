@@ -77,8 +77,6 @@ struct HopperGemm {
   int64_t reach() const { return (kernel[0] - 1) * dilation[0] * padded(1) + (kernel[1] - 1) * dilation[1]; }
 };
 HopperGemm hopper_gemm_of(const Problem& problem);
-// The same of a convolution whose operand A is the result of another one in the same kernel.
-HopperGemm hopper_gemm_of_results(const Problem& problem);
 
 // The product of a gated one, before its columns become half as many; nothing if the problem is not one.
 std::optional<Problem> product_of_gated(const Problem& problem);
