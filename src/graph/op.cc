@@ -99,6 +99,7 @@ namespace temper {
   OP(RoiAlign)           \
   OP(Scatter)            \
   OP(ShapeOf)            \
+  OP(ShortcutConv)       \
   OP(Slice)              \
   OP(Softmax)            \
   OP(TopK)               \
@@ -418,8 +419,8 @@ bool takes_any_type(const Op& op) {
 
 // Products of matrices read f8e4m3fn, and programs do, wherever they stand.
 bool computes_in_float8(const Op& op) {
-  return op.is<ops::Pointwise, ops::Quantize, ops::Dequantize, ops::ConvChain, ops::GatedMatMul,
-               ops::NormalizedMatMul>() ||
+  return op.is<ops::Pointwise, ops::Quantize, ops::Dequantize, ops::ConvChain, ops::GatedMatMul, ops::NormalizedMatMul,
+               ops::ShortcutConv>() ||
          epilogue_of(op);
 }
 

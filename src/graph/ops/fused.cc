@@ -25,6 +25,17 @@ std::vector<TensorType> infer_behind(const T& op, const TensorType& x, const Inf
   return op.infer(InferContext(operands, T::name));
 }
 
+// The types of what `conv` gives of `inputs`.
+std::vector<TensorType> inferred(const Conv& conv, std::span<const Tensor> inputs) {
+  std::vector<TensorType> types;
+  std::vector<Operand> operands;
+  types.reserve(inputs.size());
+  operands.reserve(inputs.size());
+  for (const Tensor& x : inputs) types.push_back(x.type());
+  for (const TensorType& type : types) operands.push_back({&type});
+  return conv.infer(InferContext(operands, Conv::name));
+}
+
 }  // namespace
 
 Pool FusedConv::pool() const {
@@ -63,14 +74,7 @@ std::vector<Tensor> FusedConv::reference(std::span<const Tensor> inputs, std::sp
   read.insert(read.end(), inputs.begin() + int64_t(own.size()), inputs.end());
   own[0] = run_program(prologue, read, inputs[0].dims());
   if (!pools()) return conv.reference(own, outputs);
-  std::vector<Operand> operands;
-  std::vector<TensorType> types;
-  types.reserve(own.size());
-  operands.reserve(own.size());
-  for (const Tensor& x : own) types.push_back(x.type());
-  for (const TensorType& type : types) operands.push_back({&type});
-  const auto between = conv.infer(InferContext(operands, Conv::name));
-  return pool().reference(conv.reference(own, between), outputs);
+  return pool().reference(conv.reference(own, inferred(conv, own)), outputs);
 }
 
 Conv ConvChain::behind(const Program& epilogue) const {
@@ -113,13 +117,8 @@ std::vector<TensorType> ConvChain::infer(const InferContext& context) const {
 
 std::vector<Tensor> ConvChain::reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const {
   const std::span<const Tensor> own = inputs.first(size_t(first_inputs));
-  std::vector<TensorType> types;
-  for (const Tensor& x : own) types.push_back(x.type());
-  std::vector<Operand> operands;
-  operands.reserve(types.size());
-  for (const TensorType& type : types) operands.push_back({&type});
   const auto second = inputs.begin() + first_inputs, third_at = has_third() ? second + then_inputs : inputs.end();
-  std::vector<Tensor> read = first.reference(own, first.infer(InferContext(operands, Conv::name)));
+  std::vector<Tensor> read = first.reference(own, inferred(first, own));
   read.insert(read.end(), second, third_at);
   std::vector<Tensor> results = behind(then).reference(read, outputs.first(1));
   if (!has_third()) return results;
@@ -127,6 +126,41 @@ std::vector<Tensor> ConvChain::reference(std::span<const Tensor> inputs, std::sp
   read.insert(read.end(), third_at, inputs.end());
   results.push_back(behind(third).reference(read, outputs.last(1))[0]);
   return results;
+}
+
+std::vector<TensorType> ShortcutConv::infer(const InferContext& context) const {
+  const size_t count = context.size(), own = size_t(conv_inputs), at = size_t(shortcut_at);
+  if (conv_inputs < 2 || own + 2 > count)
+    fail(ErrorKind::bad_file, conv_inputs, " of ", count, " inputs are the convolution's, which a shortcut joins");
+  if (shortcut_at < 2 || shortcut_at > conv_inputs)
+    fail(ErrorKind::bad_file, "a shortcut before input ", shortcut_at, " of ", conv_inputs);
+  auto operands_of = [&](size_t begin, size_t end) {
+    std::vector<Operand> operands;
+    for (size_t i = begin; i < end; ++i)
+      operands.push_back({context.has(i) ? &context.type(i) : nullptr, context.constant(i), context.contents(i)});
+    return operands;
+  };
+  const TensorType joined = shortcut.infer(InferContext(operands_of(own, count), Conv::name))[0];
+  std::vector<Operand> operands = operands_of(0, own);
+  operands.insert(operands.begin() + shortcut_at, {&joined});
+  std::vector<TensorType> types = conv.infer(InferContext(operands, Conv::name));
+  if (types[0].shape != joined.shape)
+    fail(ErrorKind::bad_file, "a shortcut ", joined, " of a convolution that gives ", types[0]);
+  return types;
+}
+
+std::vector<Tensor> ShortcutConv::reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const {
+  const std::span<const Tensor> theirs = inputs.subspan(size_t(conv_inputs));
+  std::vector<Tensor> own(inputs.begin(), inputs.begin() + conv_inputs);
+  const Tensor joined = shortcut.reference(theirs, inferred(shortcut, theirs))[0];
+  own.insert(own.begin() + shortcut_at, joined);
+  return conv.reference(own, outputs);
+}
+
+Operations ShortcutConv::operations(std::span<const TensorType> inputs, std::span<const TensorType> outputs) const {
+  Operations both = conv.operations(inputs, outputs);
+  const Operations other = shortcut.operations(inputs.subspan(size_t(conv_inputs)), outputs);
+  return {both.products + other.products, both.others + other.others};
 }
 
 std::vector<TensorType> FusedReduce::infer(const InferContext& context) const {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ops with the programs, pools and convolutions that stand before and behind them: what a kernel can do in one go, so
 // that what lies between never goes to memory. They mean what their parts mean, one after the other. Only
-// fuse_neighbours and chain_convs (passes/) make them, for backends that ask for it.
+// fuse_neighbours, chain_convs and join_shortcuts (passes/) make them, for backends that ask for it.
 #pragma once
 #include "graph/batched_node.h"
 #include "graph/onnx_form.h"
@@ -74,6 +74,31 @@ struct ConvChain {
   bool operator==(const ConvChain&) const = default;
   bool has_third() const { return then_inputs > 0; }
   Conv behind(const Program& epilogue) const;  // the second, with `then`, or the third; all may round to TF32, or none
+  std::vector<TensorType> infer(const InferContext& context) const;
+  std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;
+  Operations operations(std::span<const TensorType> inputs, std::span<const TensorType> outputs) const;
+  OnnxForm onnx_form() const { return not_in_onnx(name); }
+};
+
+// shortcut_conv(x, w, inputs of the epilogue..., v, u, inputs of the shortcut's epilogue...) = conv(x, w, ...), where
+// conv(v, u, ...), the shortcut, is an input of the first one's epilogue, as a residual block adds its projection (He
+// et al., Deep Residual Learning for Image Recognition, 2015).
+struct ShortcutConv {
+  static constexpr std::string_view name = "shortcut_conv";
+  static constexpr OpKind op_kind = OpKind::convolution;
+  Conv conv;
+  int64_t conv_inputs = 0;  // of the inputs, so many are its own
+  int64_t shortcut_at = 0;  // the shortcut's result is an input of `conv` before that one of them; all of its shape
+  Conv shortcut;
+
+  template <class Self, class F>
+  static void fields(Self& op, F&& f) {
+    Conv::fields(op.conv, f);
+    f("conv_inputs", op.conv_inputs);
+    f("shortcut_at", op.shortcut_at);
+    Conv::fields(op.shortcut, [&](std::string_view field, auto& value) { f(concat("shortcut_", field), value); });
+  }
+  bool operator==(const ShortcutConv&) const = default;
   std::vector<TensorType> infer(const InferContext& context) const;
   std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;
   Operations operations(std::span<const TensorType> inputs, std::span<const TensorType> outputs) const;
