@@ -14,9 +14,10 @@ extern const Recipe pointwise_recipe, reduce_recipe, softmax_recipe, normalize_r
     slice_recipe, broadcast_recipe, concat_recipe, resize_recipe, matmul_recipe, conv_first_recipe,
     conv_first_wgmma_recipe, conv_first_bytes_recipe, conv_depthwise_matrix_recipe, conv_depthwise_recipe,
     conv_direct_recipe, conv_gemm_recipe, arg_reduce_recipe, pad_recipe, gather_recipe, grid_sample_recipe,
-    roi_align_recipe, lrn_recipe, conv_pipeline_recipe, conv_chain_recipe, matmul_pipeline_recipe, matmul_gated_recipe,
-    matmul_rows_recipe, attention_one_recipe, attention_hopper_recipe, attention_recipe, recurrent_cluster_recipe,
-    recurrent_recipe, scatter_recipe, append_recipe, topk_recipe, cumulative_recipe, bit_cast_recipe, range_recipe;
+    roi_align_recipe, lrn_recipe, conv_pipeline_recipe, conv_chain_recipe, conv_shortcut_recipe, matmul_pipeline_recipe,
+    matmul_gated_recipe, matmul_rows_recipe, attention_one_recipe, attention_hopper_recipe, attention_recipe,
+    recurrent_cluster_recipe, recurrent_recipe, scatter_recipe, append_recipe, topk_recipe, cumulative_recipe,
+    bit_cast_recipe, range_recipe;
 }
 extern const Tactic cuda_conv_cudnn, cuda_matmul_cublaslt, cuda_matmul_cublaslt_int8, cuda_conv_cublaslt_int8,
     cuda_host;
@@ -35,6 +36,7 @@ const Listed list[] = {
     {&cuda_conv_cudnn},
     made_of<cuda::conv_pipeline_recipe>,
     made_of<cuda::conv_chain_recipe>,
+    made_of<cuda::conv_shortcut_recipe>,
     made_of<cuda::conv_gemm_recipe>,
     made_of<cuda::conv_first_bytes_recipe>,
     made_of<cuda::conv_first_wgmma_recipe>,

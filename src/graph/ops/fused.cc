@@ -91,11 +91,15 @@ std::vector<TensorType> ConvChain::infer(const InferContext& context) const {
   const size_t count = context.size();
   if (first_inputs < 2 || size_t(first_inputs) >= count)
     fail(ErrorKind::bad_file, first_inputs, " of ", count, " inputs are the first convolution's");
-  if (then_inputs < 0 || size_t(then_inputs) >= count - size_t(first_inputs))
-    fail(ErrorKind::bad_file, then_inputs, " of ", count - size_t(first_inputs),
-         " inputs are the second convolution's");
-  // The type of `conv` of x, or of input 0 for the first, and of inputs begin to end - 1.
-  auto inferred = [&](const Conv& conv, const TensorType* x, size_t begin, size_t end) {
+  if (shortcut_inputs < 0 || size_t(shortcut_inputs) >= count - size_t(first_inputs))
+    fail(ErrorKind::bad_file, shortcut_inputs, " of ", count - size_t(first_inputs), " inputs are the shortcut's");
+  const size_t second = size_t(first_inputs), chained = count - size_t(shortcut_inputs);
+  if (then_inputs < 0 || size_t(then_inputs) >= chained - second)
+    fail(ErrorKind::bad_file, then_inputs, " of ", chained - second, " inputs are the second convolution's");
+  // The type of `conv` of x, or of input 0 for the first, and of inputs begin to end - 1, among which a `joined`
+  // shortcut.
+  auto inferred = [&](const Conv& conv, const TensorType* x, size_t begin, size_t end,
+                      const TensorType* joined = nullptr) {
     std::vector<Operand> operands;
     if (x) operands.push_back({x});
     for (size_t i = begin; i < end; ++i)
@@ -106,30 +110,43 @@ std::vector<TensorType> ConvChain::infer(const InferContext& context) const {
         if (weights[axis] != Dim(1))
           fail(ErrorKind::bad_file, "a convolution of ", weights, " behind another one, not of one tap");
     }
+    if (joined) operands.insert(operands.begin() + shortcut_at, {joined});
     return conv.infer(InferContext(operands, Conv::name))[0];
   };
-  const size_t second = size_t(first_inputs), third_at = has_third() ? second + size_t(then_inputs) : count;
+  const size_t third_at = has_third() ? second + size_t(then_inputs) : chained;
   const TensorType between = inferred(first, nullptr, 0, second);
-  std::vector<TensorType> types{inferred(behind(then), &between, second, third_at)};
-  if (has_third()) types.push_back(inferred(behind(third), &types[0], third_at, count));
+  std::optional<TensorType> joined;
+  if (has_shortcut()) {
+    if (shortcut_at < 2 || size_t(shortcut_at) > third_at - second + 1)
+      fail(ErrorKind::bad_file, "a shortcut before input ", shortcut_at, " of ", third_at - second + 1);
+    joined = inferred(shortcut, nullptr, chained, count);
+  }
+  std::vector<TensorType> types{inferred(behind(then), &between, second, third_at, joined ? &*joined : nullptr)};
+  if (joined && joined->shape != types[0].shape)
+    fail(ErrorKind::bad_file, "a shortcut ", *joined, " of a convolution that gives ", types[0]);
+  if (has_third()) types.push_back(inferred(behind(third), &types[0], third_at, chained));
   return types;
 }
 
 std::vector<Tensor> ConvChain::reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const {
   const std::span<const Tensor> own = inputs.first(size_t(first_inputs));
-  const auto second = inputs.begin() + first_inputs, third_at = has_third() ? second + then_inputs : inputs.end();
+  const std::span<const Tensor> theirs = inputs.last(size_t(shortcut_inputs));
+  const auto second = inputs.begin() + first_inputs, chained = inputs.end() - shortcut_inputs,
+             third_at = has_third() ? second + then_inputs : chained;
   std::vector<Tensor> read = first.reference(own, inferred(first, own));
   read.insert(read.end(), second, third_at);
+  if (has_shortcut())
+    read.insert(read.begin() + shortcut_at, shortcut.reference(theirs, inferred(shortcut, theirs))[0]);
   std::vector<Tensor> results = behind(then).reference(read, outputs.first(1));
   if (!has_third()) return results;
   read = results;
-  read.insert(read.end(), third_at, inputs.end());
+  read.insert(read.end(), third_at, chained);
   results.push_back(behind(third).reference(read, outputs.last(1))[0]);
   return results;
 }
 
 std::vector<TensorType> ShortcutConv::infer(const InferContext& context) const {
-  const size_t count = context.size(), own = size_t(conv_inputs), at = size_t(shortcut_at);
+  const size_t count = context.size(), own = size_t(conv_inputs);
   if (conv_inputs < 2 || own + 2 > count)
     fail(ErrorKind::bad_file, conv_inputs, " of ", count, " inputs are the convolution's, which a shortcut joins");
   if (shortcut_at < 2 || shortcut_at > conv_inputs)
@@ -190,6 +207,11 @@ Operations ConvChain::operations(std::span<const TensorType> inputs, std::span<c
   if (has_third()) {
     all.products += 2 * pixels * element_count(inputs[size_t(first_inputs + then_inputs)].dims());
     all.others += element_count(outputs[1]) * computing_steps(third);
+  }
+  if (has_shortcut()) {
+    const Operations theirs = shortcut.operations(inputs.last(size_t(shortcut_inputs)), outputs.first(1));
+    all.products += theirs.products;
+    all.others += theirs.others;
   }
   return all;
 }

@@ -51,17 +51,27 @@ struct FusedConv {
   double reference_cost(std::span<const TensorType> inputs, std::span<const TensorType> outputs) const;
 };
 
+// The fields of a second convolution beside those of the first.
+template <class Self, class F>
+void shortcut_fields(Self& conv, F&& f) {
+  Conv::fields(conv, [&](std::string_view field, auto& value) { f(concat("shortcut_", field), value); });
+}
+
 // conv_chain(x, w, inputs of the epilogue..., v [M,C,1,...], inputs of `then`...) = then(conv(conv(x, w, ...), v)):
 // behind a convolution one whose kernel has a single tap, with strides of 1 and no padding. With then_inputs another
-// such one follows, u and inputs of `third`: conv(y, u) is a second output beside y, the first.
+// such one follows, u and inputs of `third`: conv(y, u) is a second output beside y, the first. With shortcut_inputs a
+// shortcut's are the last ones; its result is an input of the second's epilogue, as below.
 struct ConvChain {
   static constexpr std::string_view name = "conv_chain";
   static constexpr OpKind op_kind = OpKind::convolution;
   Conv first;
-  int64_t first_inputs = 0;  // of the inputs, so many are its own
-  Program then;              // the epilogue of the second
-  int64_t then_inputs = 0;   // of those behind, so many are the second's, where a third follows
-  Program third;             // its epilogue
+  int64_t first_inputs = 0;     // of the inputs, so many are its own
+  Program then;                 // the epilogue of the second
+  int64_t then_inputs = 0;      // of those behind, so many are the second's, where a third follows
+  Program third;                // its epilogue
+  int64_t shortcut_inputs = 0;  // of the last inputs, so many are a shortcut's, where there is one
+  int64_t shortcut_at = 0;      // its result is an input of the second before that one of them, of which x is the first
+  Conv shortcut;
 
   template <class Self, class F>
   static void fields(Self& op, F&& f) {
@@ -70,9 +80,13 @@ struct ConvChain {
     f("then", op.then);
     f("then_inputs", op.then_inputs);
     f("third", op.third);
+    f("shortcut_inputs", op.shortcut_inputs);
+    f("shortcut_at", op.shortcut_at);
+    shortcut_fields(op.shortcut, f);
   }
   bool operator==(const ConvChain&) const = default;
   bool has_third() const { return then_inputs > 0; }
+  bool has_shortcut() const { return shortcut_inputs > 0; }
   Conv behind(const Program& epilogue) const;  // the second, with `then`, or the third; all may round to TF32, or none
   std::vector<TensorType> infer(const InferContext& context) const;
   std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;
@@ -96,7 +110,7 @@ struct ShortcutConv {
     Conv::fields(op.conv, f);
     f("conv_inputs", op.conv_inputs);
     f("shortcut_at", op.shortcut_at);
-    Conv::fields(op.shortcut, [&](std::string_view field, auto& value) { f(concat("shortcut_", field), value); });
+    shortcut_fields(op.shortcut, f);
   }
   bool operator==(const ShortcutConv&) const = default;
   std::vector<TensorType> infer(const InferContext& context) const;

@@ -202,6 +202,15 @@ const char* const kProblems[] = {
     "conv_chain(f16[8,64,56,56], f16[64,64,3,3]*, f32[64,1,1]*, f16[256,64,1,1]*, f32[256,1,1]*, f16[8,256,56,56]) "
     "strides=[1,1] pads=[1,1,1,1] dilations=[1,1] epilogue=\"(2) 2=add.f32(0,1) 3=relu.f32(2) 4=cast.f16(3)\" "
     "first_inputs=3 then=\"(3) 3=add.f32(0,1) 4=cast.f32(2) 5=add.f32(3,4) 6=relu.f32(5) 7=cast.f16(6)\"",
+    "shortcut_conv(f16[8,128,28,28], f16[512,128,1,1]*, f32[512,1,1]*, f16[8,256,56,56], f16[512,256,1,1]*, "
+    "f32[512,1,1]*) strides=[1,1] pads=[0,0,0,0] dilations=[1,1] epilogue=\"(3) 3=add.f32(0,1) 4=cast.f32(2) "
+    "5=add.f32(3,4) 6=relu.f32(5) 7=cast.f16(6)\" conv_inputs=3 shortcut_at=3 shortcut_strides=[2,2] "
+    "shortcut_pads=[0,0,0,0] shortcut_dilations=[1,1] shortcut_epilogue=\"(2) 2=add.f32(0,1) 3=cast.f16(2)\"",
+    "shortcut_conv(i8[8,128,28,28], i8[512,128,1,1]*, f32[512,1,1]*, i8[8,256,56,56], i8[512,256,1,1]*, "
+    "f32[512,1,1]*) strides=[1,1] pads=[0,0,0,0] dilations=[1,1] epilogue=\"(3) 3=cast.f32(0) 4=add.f32(3,1) "
+    "5=cast.f32(2) 6=add.f32(4,5) 7=relu.f32(6) 8=round.f32(7) 9=cast.i8(8)\" conv_inputs=3 shortcut_at=3 "
+    "shortcut_strides=[2,2] shortcut_pads=[0,0,0,0] shortcut_dilations=[1,1] shortcut_epilogue=\"(2) 2=cast.f32(0) "
+    "3=add.f32(2,1) 4=round.f32(3) 5=cast.i8(4)\"",
     "conv_chain(f16[8,128,28,28], f16[128,128,3,3]*, f32[128,1,1]*, f16[512,128,1,1]*, f32[512,1,1]*, "
     "f16[8,512,28,28]) strides=[1,1] pads=[1,1,1,1] dilations=[1,1] epilogue=\"(2) 2=add.f32(0,1) 3=relu.f32(2) "
     "4=cast.f16(3)\" first_inputs=3 then=\"(3) 3=add.f32(0,1) 4=cast.f32(2) 5=add.f32(3,4) 6=relu.f32(5) "
@@ -354,6 +363,7 @@ TEST(CudaKernels, ResultsOfBytesAreRoundedTwoAtATimeOnTheAluPipe) {
   for (const char* problem : kProblems)
     if (std::string_view(problem).starts_with("conv(i8[8,64") ||
         std::string_view(problem).starts_with("conv_chain(i8") ||
+        std::string_view(problem).starts_with("shortcut_conv(i8") ||
         std::string_view(problem).starts_with("fused_conv(f32[8,3,64,64], i8"))
       lines += concat(problem, '\n');
   std::set<std::string> covered;
@@ -361,7 +371,7 @@ TEST(CudaKernels, ResultsOfBytesAreRoundedTwoAtATimeOnTheAluPipe) {
     SCOPED_TRACE(kernel_case.text);
     const std::vector<Tensor> inputs = make_case_inputs(kernel_case, 1);
     const Problem problem = make_case_problem(kernel_case, inputs, 1);
-    for (const char* name : {"cuda.conv.pipeline", "cuda.conv.chain", "cuda.conv.first"}) {
+    for (const char* name : {"cuda.conv.pipeline", "cuda.conv.chain", "cuda.conv.shortcut", "cuda.conv.first"}) {
       const cuda::Recipe& recipe = testing::recipe_named(name);
       if (!recipe.supports(problem).yes()) continue;
       covered.insert(name);
@@ -371,7 +381,7 @@ TEST(CudaKernels, ResultsOfBytesAreRoundedTwoAtATimeOnTheAluPipe) {
       EXPECT_TRUE(count.contains(kF2IP)) << name;
     }
   }
-  EXPECT_EQ(covered.size(), 3u);
+  EXPECT_EQ(covered.size(), 4u);
 }
 
 // ptxas makes an F2IP of a maximum with 0, a rounding and a packing of unsigned bytes, which an H200 calls illegal.

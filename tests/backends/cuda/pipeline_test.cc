@@ -123,12 +123,12 @@ std::string random_epilogue(Draw& draw, const std::string& result, bool integers
 }
 
 // Two or three convolutions in a chain; `largest`: about how many rows and columns. `patch`: the first one's taps
-// overlap.
-std::string random_chain(uint64_t seed, int64_t largest, bool patch = false) {
+// overlap. `shortcut`: the second one's epilogue reads the result of a further one.
+std::string random_chain(uint64_t seed, int64_t largest, bool patch = false, bool shortcut = false) {
   Draw draw{std::mt19937_64(seed)};
   const char* const kinds[] = {"f16", "bf16", "i8", "u8"};
   const std::string x = kinds[draw(0, 3)], w = x == "u8" ? "i8" : x;
-  const bool integers = w == "i8", residual = draw.chance(50);
+  const bool integers = w == "i8", residual = draw.chance(50) && !shortcut;
   const int64_t unit = integers ? 16 : 8;
   const bool three = draw.chance(40);
   const std::string result = three ? x : draw.chance(20) ? "f32" : integers && draw.chance(30) ? "u8" : w;
@@ -154,13 +154,59 @@ std::string random_chain(uint64_t seed, int64_t largest, bool patch = false) {
     const int64_t wide_third = (last == "f32" ? 4 : unit) * draw(1, 128 / unit);
     line += concat(", ", w, '[', wide_third, ',', columns, ",1,1]*", range(w), ", f32[", wide_third, ",1,1]*", bias);
   }
+  const std::string joined = integers ? (draw.chance(70) ? "i8" : "f16") : draw.chance(70) ? x : "f32";
+  if (shortcut) {
+    const int64_t theirs = unit * draw(1, 6);
+    line += concat(", ", x, '[', images, ',', theirs, ',', oh, ',', ow, ']', range(x), ", ", w, '[', columns, ',',
+                   theirs, ",1,1]*", range(w), ", f32[", columns, ",1,1]*", bias);
+  }
   line +=
       concat(") strides=[", sh, ',', sw, "] pads=[", pad_h, ',', pad_w, ',', pad_h, ',', pad_w, "] dilations=[1,1]");
   line += concat(" epilogue=\"", random_epilogue(draw, x, integers, false), "\" first_inputs=3 then=\"",
-                 random_epilogue(draw, result, integers, residual), '"');
+                 random_epilogue(draw, result, integers, residual || shortcut), '"');
   if (three)
     line += concat(" then_inputs=", residual ? 3 : 2, " third=\"", random_epilogue(draw, last, integers, false), '"');
+  if (shortcut)
+    line += concat(
+        " shortcut_inputs=3 shortcut_at=3 shortcut_strides=[1,1] shortcut_pads=[0,0,0,0] "
+        "shortcut_dilations=[1,1] shortcut_epilogue=\"",
+        random_epilogue(draw, joined, integers, false), '"');
   return line;
+}
+
+// A convolution and a shortcut of the same size; `largest`: about how many rows and columns.
+std::string random_shortcut(uint64_t seed, int64_t largest) {
+  Draw draw{std::mt19937_64(seed)};
+  const char* const kinds[] = {"f16", "bf16", "i8", "u8", "f32"};
+  const std::string x = kinds[draw(0, 4)], w = x == "u8" ? "i8" : x;
+  const bool integers = w == "i8";
+  const int64_t unit = integers ? 16 : x == "f32" ? 4 : 8;
+  const std::string result = draw.chance(70) ? (integers ? (draw.chance(50) ? "u8" : "i8") : x) : "f32",
+                    joined = draw.chance(70)               ? (integers ? "i8" : x)
+                             : integers && draw.chance(50) ? "f16"
+                                                           : "f32";
+  const int64_t images = draw(1, 3), columns = unit * draw(1, std::max<int64_t>(1, largest / unit)),
+                oh = draw(1, largest / 6), ow = draw(1, largest / 6);
+  const auto range = [](const std::string& dtype) {
+    return dtype == "u8" ? "{0..256}" : dtype == "i8" ? "{-128..128}" : "";
+  };
+  const std::string bias = concat(", f32[", columns, ",1,1]*", integers ? "{-5000..5000}" : "");
+  std::string inputs[2], attributes[2];
+  for (int i = 0; i < 2; ++i) {
+    const int64_t channels = unit * draw(1, draw.chance(50) ? 3 : 20), kh = draw.chance(60) ? 1 : draw(1, 3),
+                  kw = draw.chance(70) ? kh : draw(1, 3), sh = draw(1, 2), sw = draw.chance(80) ? sh : draw(1, 3);
+    // As much padding in front as the kernel can have, less where an image of one element needs none.
+    const int64_t top = draw(0, kh - 1), left = draw(0, kw - 1), h = std::max<int64_t>(1, (oh - 1) * sh + kh - top),
+                  wide = std::max<int64_t>(1, (ow - 1) * sw + kw - left);
+    inputs[i] = concat(x, '[', images, ',', channels, ',', h, ',', wide, ']', range(x), ", ", w, '[', columns, ',',
+                       channels, ',', kh, ',', kw, "]*", range(w), bias);
+    attributes[i] = concat("strides=[", sh, ',', sw, "] ", i ? "shortcut_" : "", "pads=[", top, ',', left, ",0,0] ",
+                           i ? "shortcut_" : "", "dilations=[1,1]");
+  }
+  const std::string tf32 = x == "f32" ? " tf32=true shortcut_tf32=true" : "";
+  return concat("shortcut_conv(", inputs[0], ", ", inputs[1], ") ", attributes[0], " epilogue=\"",
+                random_epilogue(draw, result, integers, true), "\" conv_inputs=3 shortcut_at=3 shortcut_",
+                attributes[1], " shortcut_epilogue=\"", random_epilogue(draw, joined, integers, false), '"', tf32);
 }
 
 std::string random_lines(uint64_t seed, int count, int64_t largest, bool patch = false) {
@@ -168,9 +214,15 @@ std::string random_lines(uint64_t seed, int count, int64_t largest, bool patch =
   for (int i = 0; i < count; ++i) text += random_line(seed + uint64_t(i), largest, patch) + "\n";
   return text;
 }
-std::string random_chains(uint64_t seed, int count, int64_t largest, bool patch = false) {
+std::string random_chains(uint64_t seed, int count, int64_t largest, bool patch = false, bool shortcut = false) {
   std::string text;
-  for (int i = 0; i < count; ++i) text += random_chain(seed + uint64_t(i), largest, patch) + "\n";
+  for (int i = 0; i < count; ++i) text += random_chain(seed + uint64_t(i), largest, patch, shortcut) + "\n";
+  return text;
+}
+
+std::string random_shortcuts(uint64_t seed, int count, int64_t largest) {
+  std::string text;
+  for (int i = 0; i < count; ++i) text += random_shortcut(seed + uint64_t(i), largest) + "\n";
   return text;
 }
 
@@ -292,6 +344,40 @@ TEST(EmulatedChain, GivesTheReferencesResultsForRandomShapes) {
   for (uint32_t blocks : {1, 3})
     testing::check_lines("random", random_chains(1000 * blocks, asked.value_or(3), 150), emulated.compiler(),
                          emulated.gpu(), {SIZE_MAX, "chain", blocks});
+}
+
+// On one block consumers have groups of tiles, of which the last is not whole; on many some have none.
+TEST(EmulatedShortcut, GivesTheReferencesResultsForRandomShapes) {
+  const testing::EmulatedGpu emulated;
+  const auto asked = testing::shapes_asked_for();
+  for (uint32_t blocks : {1, 3})
+    testing::check_lines("random", random_shortcuts(1000 * blocks, asked.value_or(3), 150), emulated.compiler(),
+                         emulated.gpu(), {SIZE_MAX, "shortcut", blocks});
+}
+
+// Chains whose taps read a patch, with a shortcut of the same pixels, of fewer channels than a slice has.
+constexpr const char* kPatchShortcuts =
+    "conv_chain(i8[2,32,13,11]{-128..128}, i8[64,32,3,3]*{-128..128}, i8[128,64,1,1]*{-128..128}, "
+    "i8[2,16,13,11]{-128..128}, i8[128,16,1,1]*{-128..128}) strides=[1,1] pads=[1,1,1,1] dilations=[1,1] "
+    "epilogue=\"(1) 1=cast.f32(0) 2=constant.f32[0.0009] 3=mul.f32(1,2) 4=round.f32(3) 5=cast.i8(4)\" first_inputs=2 "
+    "then=\"(2) 2=cast.f32(0) 3=constant.f32[0.0009] 4=cast.f32(1) 5=fma.f32(2,3,4) 6=round.f32(5) 7=cast.i8(6)\" "
+    "shortcut_inputs=2 shortcut_at=2 shortcut_strides=[1,1] shortcut_pads=[0,0,0,0] shortcut_dilations=[1,1] "
+    "shortcut_epilogue=\"(1) 1=cast.f32(0) 2=constant.f32[0.0009] 3=mul.f32(1,2) 4=round.f32(3) 5=cast.i8(4)\"\n"
+    "conv_chain(f16[3,16,9,15], f16[40,16,3,3]*, f16[72,40,1,1]*, f16[3,24,9,15], f16[72,24,1,1]*) strides=[1,1] "
+    "pads=[1,1,1,1] dilations=[1,1] epilogue=\"(1) 1=cast.f16(0)\" first_inputs=2 then=\"(2) 2=cast.f32(1) "
+    "3=add.f32(0,2) 4=cast.f16(3)\" shortcut_inputs=2 shortcut_at=2 shortcut_strides=[1,1] shortcut_pads=[0,0,0,0] "
+    "shortcut_dilations=[1,1] shortcut_epilogue=\"(1) 1=cast.f16(0)\"\n";
+
+TEST(EmulatedShortcut, InAChainGivesTheReferencesResultsForRandomShapes) {
+  const testing::EmulatedGpu emulated;
+  const auto asked = testing::shapes_asked_for();
+  for (uint32_t blocks : {1, 3})
+    testing::check_lines("random", random_chains(1000 * blocks, asked.value_or(2), 150, false, true),
+                         emulated.compiler(), emulated.gpu(), {SIZE_MAX, "chain", blocks});
+  for (int sms : {1, 2})
+    testing::check_lines("patches",
+                         kPatchShortcuts + random_chains(uint64_t(100 * sms), asked.value_or(0), 150, true, true),
+                         emulated.compiler(), emulated.gpu(), of_patches("conv.chain", sms));
 }
 
 // Residuals of positions that are no results are zeros.
@@ -721,6 +807,18 @@ TEST(CudaChain, GivesTheReferencesResultsForRandomShapes) {
   const auto asked = testing::shapes_asked_for();
   testing::check_lines("random", random_chains(1, asked.value_or(60), 400), *compiler, gpu,
                        {SIZE_MAX, "chain", UINT32_MAX, asked.has_value()});
+}
+
+TEST(CudaShortcut, GivesTheReferencesResultsForRandomShapes) {
+  TEMPER_NEEDS_GPU(gpu);
+  TEMPER_NEEDS_NVRTC(compiler);
+  if (gpu->info().architecture() != "sm_90a") GTEST_SKIP() << "no Hopper";
+  const auto asked = testing::shapes_asked_for();
+  testing::check_lines("random", random_shortcuts(1, asked.value_or(60), 400), *compiler, gpu,
+                       {SIZE_MAX, "shortcut", UINT32_MAX, asked.has_value()});
+  for (const bool patch : {false, true})
+    testing::check_lines("chains", random_chains(1, asked.value_or(30), 400, patch, true), *compiler, gpu,
+                         {SIZE_MAX, "chain", UINT32_MAX, asked.has_value()});
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions and fused pairs of convolutions on Hopper, by TMA and wgmma: the recipes of gemm/hopper_gemm.h.
+// Convolutions, fused pairs of them and those with a shortcut on Hopper, by TMA and wgmma: the recipes of
+// gemm/hopper_gemm.h.
 #include <cmath>
 
 #include "backends/cuda/gemm/hopper_gemm.h"
@@ -37,6 +38,18 @@ Support alone_supports(const Problem& problem) {
   return support.yes() ? hopper_prologue_supports(problem) : support;
 }
 
+// Whether the shortcut can join a convolution of those dtypes: `held`, in a fused pair, whose positions it has.
+Support shortcut_supports(const Problem& shortcut, const HopperGemm& joined, bool held) {
+  if (Support support = conv_supports(shortcut, false); !support.yes()) return support;
+  const HopperGemm s = hopper_gemm_of(shortcut);
+  if (s.a != joined.a || s.b != joined.b) return refused("a product of ", joined.a, " with a shortcut of ", s.a);
+  if (held && s.im2col) return refused("a shortcut of several taps, strides or padding in a fused pair");
+  for (size_t i = 2; i < shortcut.inputs.size(); ++i)
+    if (shortcut.inputs[i].dims() == shortcut.outputs[0].dims())
+      return refused("the shortcut's epilogue reads a tensor of its output's shape");
+  return supported();
+}
+
 Support pair_supports(const Problem& problem) {
   if (!problem.op.is<ops::ConvChain>()) return refused("not a fused pair of convolutions");
   if (problem.inputs[0].dims().size() != 4) return refused(problem.inputs[0].dims().size() - 2, " spatial axes, not 2");
@@ -54,22 +67,43 @@ Support pair_supports(const Problem& problem) {
     if (part.ragged()) return refused(part.columns, " channels of ", part.result, ", not whole multiples of 16 bytes");
   if (first.a == DType::f32) return refused("operands of f32: nothing rounds the second convolution's to TF32");
   for (const Problem* part : parts)
-    for (size_t i = 2; part != &pair->second && i < part->inputs.size(); ++i)
-      if (part->inputs[i].dims() == part->outputs[0].dims())
-        return refused("the ", part == &pair->first ? "first" : "third",
+    for (size_t i = 2; (part != &pair->second || pair->shortcut) && i < part->inputs.size(); ++i)
+      if (part->inputs[i].dims() == part->outputs[0].dims() && !(part == &pair->second && int(i) == pair->shortcut->at))
+        return refused("the ",
+                       part == &pair->first    ? "first"
+                       : part == &pair->second ? "second"
+                                               : "third",
                        " epilogue reads a tensor of its output's shape");
+  if (pair->shortcut)
+    if (Support support = shortcut_supports(pair->shortcut->conv, first, true); !support.yes()) return support;
   if (pair_fits(*pair)) return supported();
   return refused(first.columns, " channels between and ", second.columns,
                  " behind, which do not fit into shared memory or registers");
 }
 
+Support shortcut_supports(const Problem& problem) {
+  if (!problem.op.is<ops::ShortcutConv>()) return refused("not a convolution with a shortcut");
+  if (problem.inputs[0].dims().size() != 4) return refused(problem.inputs[0].dims().size() - 2, " spatial axes, not 2");
+  const auto both = with_shortcut_of(problem);
+  if (Support support = conv_supports(both->conv, false); !support.yes()) return support;
+  const HopperGemm conv = hopper_gemm_of(both->conv);
+  if (conv.ragged()) return refused(conv.columns, " channels of ", conv.result, ", not whole multiples of 16 bytes");
+  if (Support support = shortcut_supports(both->shortcut.conv, conv, false); !support.yes()) return support;
+  for (size_t i = 2; i < both->conv.inputs.size(); ++i)
+    if (both->conv.inputs[i].dims() == problem.outputs[0].dims() && int(i) != both->shortcut.at)
+      return refused("the epilogue reads a tensor of its output's shape beside the shortcut's");
+  return shortcut_fits(*both) ? supported() : refused("its sums do not fit into registers");
+}
+
 }  // namespace
 
-extern const Recipe conv_pipeline_recipe, conv_chain_recipe;
+extern const Recipe conv_pipeline_recipe, conv_chain_recipe, conv_shortcut_recipe;
 const Recipe conv_pipeline_recipe{
     "cuda.conv.pipeline",    16,      alone_supports, hopper_gemm_configs,        hopper_gemm_work, "sm_90a",
     hopper_gemm_takes_parts, nullptr, false,          hopper_gemm_expected_clocks};
-const Recipe conv_chain_recipe{"cuda.conv.chain", 12,       pair_supports,          hopper_gemm_configs,
+const Recipe conv_chain_recipe{"cuda.conv.chain", 13,       pair_supports,          hopper_gemm_configs,
                                hopper_gemm_work,  "sm_90a", hopper_gemm_takes_parts};
+const Recipe conv_shortcut_recipe{"cuda.conv.shortcut", 1,        shortcut_supports,      hopper_gemm_configs,
+                                  hopper_gemm_work,     "sm_90a", hopper_gemm_takes_parts};
 
 }  // namespace temper::cuda

@@ -104,6 +104,16 @@ static HopperGemm hopper_gemm_of_results(const Problem& problem) {
   return s;
 }
 
+// The shortcut of those inputs, which joins `conv` at its input `at`.
+static Shortcut join_shortcut(Problem& conv, int64_t at, const ops::Conv& op, std::span<const Port> inputs) {
+  Shortcut shortcut{{op, {inputs.begin(), inputs.end()}}, int(at)};
+  std::vector<Operand> operands;
+  for (const Port& port : inputs) operands.push_back({port.present ? &port.type : nullptr});
+  shortcut.conv.outputs = {{op.infer(InferContext(operands, ops::Conv::name))[0]}};
+  conv.inputs.insert(conv.inputs.begin() + at, shortcut.conv.outputs[0]);
+  return shortcut;
+}
+
 std::optional<ConvPair> conv_pair_of(const Problem& problem) {
   const auto* op = problem.op.get_if<ops::ConvChain>();
   if (!op) return {};
@@ -115,16 +125,28 @@ std::optional<ConvPair> conv_pair_of(const Problem& problem) {
   for (const Port& port : pair.first.inputs) operands.push_back({port.present ? &port.type : nullptr});
   pair.first.outputs = {{op->first.infer(InferContext(operands, ops::Conv::name))[0]}};
   pair.second.op = op->behind(op->then);
-  const auto third = op->has_third() ? own + op->then_inputs : problem.inputs.end();
+  const auto chained = problem.inputs.end() - op->shortcut_inputs,
+             third = op->has_third() ? own + op->then_inputs : chained;
   pair.second.inputs = {pair.first.outputs[0]};
   pair.second.inputs.insert(pair.second.inputs.end(), own, third);
   pair.second.outputs = {problem.outputs[0]};
+  if (op->has_shortcut())
+    pair.shortcut = join_shortcut(pair.second, op->shortcut_at, op->shortcut, std::span(chained, problem.inputs.end()));
   if (!op->has_third()) return pair;
   pair.third.emplace().op = op->behind(op->third);
   pair.third->inputs = {{problem.outputs[0].type}};
-  pair.third->inputs.insert(pair.third->inputs.end(), third, problem.inputs.end());
+  pair.third->inputs.insert(pair.third->inputs.end(), third, chained);
   pair.third->outputs = {problem.outputs[1]};
   return pair;
+}
+
+std::optional<WithShortcut> with_shortcut_of(const Problem& problem) {
+  const auto* op = problem.op.get_if<ops::ShortcutConv>();
+  if (!op) return {};
+  const auto theirs = problem.inputs.begin() + op->conv_inputs;
+  WithShortcut both{{op->conv, {problem.inputs.begin(), theirs}, problem.outputs}, {}};
+  both.shortcut = join_shortcut(both.conv, op->shortcut_at, op->shortcut, std::span(theirs, problem.inputs.end()));
+  return both;
 }
 
 // What is asked of a gated product beside what is asked of the product.
@@ -236,20 +258,39 @@ constexpr int kMostStages = 16, kFewestStages = 2, kTurnBytes = 48;
 
 bool is_of_matrices(const Problem& problem) { return problem.op.is<ops::MatMul, ops::GatedMatMul>(); }
 
-// What one kernel computes, a product and, for a fused pair, a second one and perhaps a third, and on how many SMs.
+// What one kernel computes, a product and, for a fused pair, a second one and perhaps a third, or one before it for a
+// shortcut, and on how many SMs.
 struct Task {
   HopperGemm first;
   std::optional<HopperGemm> second, third;
   int sms;
   bool is_product = false;  // not of a convolution
+  std::optional<HopperGemm> shortcut = {};
+  int64_t joined_bytes = 0;  // of an element of its result
   const HopperGemm& last() const { return second ? *second : first; }
+  int64_t slices_of_shortcut() const { return shortcut ? shortcut->slices() : 0; }
+  int64_t held_slices() const { return second ? slices_of_shortcut() : 0; }  // that come ahead, as a residual does
 };
+void join(Task& t, HopperGemm& joined, const Shortcut& shortcut) {
+  joined.extra = -1;  // it is in registers
+  t.shortcut = hopper_gemm_of(shortcut.conv);
+  t.joined_bytes = size_of(t.shortcut->result);
+  t.shortcut->given_slice = t.first.slice();
+  t.shortcut->given_v = joined.v();
+}
 Task task_of(const ConvPair& pair, int sms) {
   Task t{hopper_gemm_of(pair.first), hopper_gemm_of_results(pair.second), {}, sms};
   if (pair.third) t.third = hopper_gemm_of_results(*pair.third);
+  if (pair.shortcut) join(t, *t.second, *pair.shortcut);
+  return t;
+}
+Task task_of(const WithShortcut& both, int sms) {
+  Task t{hopper_gemm_of(both.conv), {}, {}, sms};
+  join(t, t.first, both.shortcut);
   return t;
 }
 Task task_of(const Problem& problem, const std::optional<ConvPair>& pair, const GpuProperties& gpu) {
+  if (const auto both = with_shortcut_of(problem)) return task_of(*both, gpu.sms);
   if (!pair) return {hopper_gemm_of(problem), {}, {}, gpu.sms, is_of_matrices(problem)};
   return task_of(*pair, gpu.sms);
 }
@@ -257,6 +298,11 @@ Task task_of(const Problem& problem, const std::optional<ConvPair>& pair, const 
 // Bytes that are read and written for each column of a row of the (last) product.
 int64_t bytes_of_column(const Problem& problem, const std::optional<ConvPair>& pair) {
   if (const auto conv = conv_behind_prologue(problem)) return gemm_result_bytes(*conv);
+  const auto both = with_shortcut_of(problem);
+  if (both || (pair && pair->shortcut)) {
+    const Shortcut& shortcut = both ? both->shortcut : *pair->shortcut;
+    return gemm_result_bytes(both ? both->conv : pair->second) - size_of(shortcut.conv.outputs[0].type.dtype);
+  }
   return gemm_result_bytes(pair ? pair->second : problem) / (problem.op.is<ops::GatedMatMul>() ? 2 : 1);
 }
 
@@ -284,20 +330,23 @@ int64_t third_columns(const Task& t) { return t.third->columns <= 64 ? 64 : 128;
 int64_t third_slices(const Task& t, const Tile& tile) {
   return ceil_div(chunks_of(t, tile) * tile.columns * t.third->element(), t.third->slice());
 }
-// Shared memory for the weights of the second product and of the third.
+// Shared memory for the weights of the second product, its shortcut's and the third's.
 int64_t bytes_behind(const Task& t, const Tile& tile) {
   if (!t.second) return 0;
-  const int64_t second = chunks_of(t, tile) * tile.columns * t.second->slice() * t.second->slices();
+  const int64_t second =
+      chunks_of(t, tile) * tile.columns * (t.second->slice() * t.second->slices() + t.first.slice() * t.held_slices());
   return second + (t.third ? third_columns(t) * t.third->slice() * third_slices(t, tile) : 0);
 }
 int64_t resident_bytes(const Task& t, const Choice& c) {
-  return (c.resident ? c.tile->columns * t.first.slice() * t.first.slices() : 0) + bytes_behind(t, *c.tile);
+  const int64_t slices = t.first.slices() + t.slices_of_shortcut() - t.held_slices();
+  return (c.resident ? c.tile->columns * t.first.slice() * slices : 0) + bytes_behind(t, *c.tile);
 }
 int64_t array_bytes(const Task& t, const Choice& c) {
   if (c.tile->splits > 1) return 0;
   const int64_t first = t.second ? t.first.arrays * c.tile->columns * 4 : 0,
                 third = t.third ? t.third->arrays * third_columns(t) * 4 : 0,
-                last = t.last().arrays * chunks_of(t, *c.tile) * c.tile->columns * 4;
+                arrays = t.last().arrays + (t.shortcut ? t.shortcut->arrays : 0),
+                last = arrays * chunks_of(t, *c.tile) * c.tile->columns * 4;
   return first + third + last * (c.resident || t.second ? 1 : 2 * c.tile->consumers);
 }
 // Rows of A that a stage of the ring has: of a patch those of a tile, and as many more as its taps reach.
@@ -308,13 +357,16 @@ int64_t stage_bytes(const Task& t, const Choice& c) {
          (c.resident ? 0 : c.tile->columns * t.first.slice());
 }
 int64_t extra_bytes(const Task& t, const Choice& c) {
-  return c.extra_stages * (c.tile->cooperative ? 1 : c.tile->consumers) *
-         (tile_rows(*c.tile) * extra_chunks(t, *c.tile) * c.tile->columns * size_of(t.last().result) + 16);
+  const int64_t row = t.held_slices() ? t.first.slice() * t.held_slices()
+                                      : extra_chunks(t, *c.tile) * c.tile->columns * size_of(t.last().result);
+  return c.extra_stages * (c.tile->cooperative ? 1 : c.tile->consumers) * (tile_rows(*c.tile) * row + 16);
 }
 int64_t partial_bytes(const Choice& c) { return c.tile->splits > 1 ? tile_rows(*c.tile) * c.tile->columns * 4 : 0; }
 int64_t slices_of_block(const Task& t, const Choice& c) { return ceil_div(t.first.slices(), int64_t(c.tile->splits)); }
 // Stages of the ring that a block fills for a tile.
-int64_t steps_of(const Task& t, const Choice& c) { return c.patch ? t.first.channel_slices() : slices_of_block(t, c); }
+int64_t steps_of(const Task& t, const Choice& c) {
+  return c.patch ? t.first.channel_slices() : slices_of_block(t, c) + t.slices_of_shortcut() - t.held_slices();
+}
 int64_t stages_of(const Task& t, const Choice& c) {
   const int64_t room = c.tile->shared_bytes() - kTurnBytes - resident_bytes(t, c) - extra_bytes(t, c) -
                        array_bytes(t, c) - partial_bytes(c);
@@ -351,12 +403,21 @@ bool registers_fit(const Task& t, const Tile& tile, bool patch) {
                       : tile.consumers == 3 ? 160
                                             : 232,
                 third = t.third ? third_columns(t) / 2 + tile.columns * t.third->element() / 8 : 0,
-                between = t.second->slice() * t.second->slices() / 32 * 4;
+                between = t.second->slice() * t.second->slices() / 32 * 4,
+                joined = t.shortcut ? tile.columns * t.joined_bytes / 8 : 0;
   const int64_t blocks = tile.rows / 64, others = 22 + 10 * blocks + (patch ? 8 : 0);
-  return blocks * (tile.columns / 2 + between + third) + others <= all;
+  return blocks * (tile.columns / 2 + between + third + joined) + others <= all;
+}
+
+// Whether the sums of a product and what a shortcut gives for them fit likewise.
+bool shortcut_fits_registers(const Task& t, const Tile& tile) {
+  const int64_t all = tile.consumers == 3 ? 160 : tile.blocks() == 2 ? 112 : 232, blocks = tile.rows / 64;
+  return blocks * (tile.columns / 2 + tile.columns * t.joined_bytes / 8) + 24 + 8 * blocks <= all;
 }
 
 bool columns_fit(const Task& t, const Tile& tile, bool patch) {
+  if (t.shortcut && !t.second && (patch || tile.splits > 1 || tile.sharers > 1 || !shortcut_fits_registers(t, tile)))
+    return false;
   if (tile.columns % (4 * t.first.v()) || tile.columns % (4 * t.last().v())) return false;
   if (t.first.gated && tile.columns % (8 * t.first.v())) return false;
   // Where rows begin anywhere, the neighbours' columns take registers, too.
@@ -381,6 +442,7 @@ std::optional<Choice> choice_of(const Task& t, const Tile& tile, bool patch) {
   const int64_t kEnough = patch ? 3 : 4;
   if (!columns_fit(t, tile, patch)) return {};
   Choice choice{&tile};
+  choice.extra_stages = t.held_slices() ? 1 : 0;
   choice.patch = choice.resident = patch;
   if (patch && (!tile.patches || !takes_patch(t.first, stage_rows(t, choice)) || blocks_of(t, choice) == 0)) return {};
   if (t.first.computed_b && (tile.splits > 1 || tile.sharers > 1 || tile.columns % 64 != 0)) return {};
@@ -399,7 +461,9 @@ std::optional<Choice> choice_of(const Task& t, const Tile& tile, bool patch) {
   for (int stages = 1; stages <= (tile.cooperative ? 2 : std::max(2, 6 / tile.consumers)); ++stages) {
     with = choice;
     with.extra_stages = stages;
-    if (t.last().extra >= 0 && stages_of(t, with) >= (patch && stages == 1 ? kFewestStages : kEnough)) choice = with;
+    if ((t.last().extra >= 0 || t.held_slices()) &&
+        stages_of(t, with) >= (patch && stages == 1 ? kFewestStages : kEnough))
+      choice = with;
   }
   if (stages_of(t, choice) < kFewestStages) return {};
   return choice;
@@ -411,7 +475,8 @@ std::optional<Choice> choice_of(const Task& t, const Tile& tile, bool patch) {
 bool worth_storing(const Task& t, const Choice& c) {
   constexpr int64_t kFewest = 4;
   const int64_t warpgroups = blocks_of(t, c) * (c.tile->cooperative ? 1 : c.tile->consumers);
-  return c.extra_stages > 0 && !c.patch && !t.first.computed_b && tiles_of(t, c) >= kFewest * warpgroups;
+  return c.extra_stages > 0 && !t.held_slices() && !c.patch && !t.first.computed_b &&
+         tiles_of(t, c) >= kFewest * warpgroups;
 }
 
 // Whether all SMs load at once, so that less from L2 is worth a cluster. Convolutions have few weights, which stay in
@@ -440,10 +505,12 @@ double expected_clocks(const Task& t, const Choice& c, int64_t result_bytes) {
                from_cache = std::min(64.0, 44.0 * t.sms / double(busy));
   const int64_t shared_away = tile.columns * t.first.slice() * (tile.sharers - 1) / tile.sharers;
   const double second = t.second ? double(columns) / 64 * double(t.second->slice() * t.second->slices()) : 0;
-  const double products = double(rows) / 64 * (wide * double(t.first.slice()) * double(slices_of_block(t, c)) + second),
+  const int64_t slices = slices_of_block(t, c) + t.slices_of_shortcut();
+  const double products = double(rows) / 64 * (wide * double(t.first.slice()) * double(slices) + second),
                loads = double((stage_bytes(t, c) - shared_away) * steps_of(t, c)) / from_cache,
                memory = double(rows * columns * result_bytes) / 14 / tile.splits,
-               epilogue = double(tile.rows * (columns + (t.second ? tile.columns : 0))) / 128 * 10 / tile.splits;
+               epilogue =
+                   double(tile.rows * (columns + (t.second || t.shortcut ? tile.columns : 0))) / 128 * 10 / tile.splits;
   return 2000 + (tile.splits > 1 ? 1000 : 0) +
          each * (std::max({products, loads, memory, 400.0}) + (tile.cooperative ? epilogue : 0));
 }
@@ -463,23 +530,38 @@ std::span<const Tile> tiles_for(const Task& t) {
 
 std::vector<Layout> layouts_of_inputs(const Problem& problem, const std::optional<ConvPair>& pair) {
   if (!pair && is_of_matrices(problem)) return std::vector<Layout>(problem.inputs.size(), Layout::plain);
+  if (const auto both = with_shortcut_of(problem)) {  // numbers and channels, beside the two images
+    std::vector<Layout> layouts(problem.inputs.size(), Layout::plain);
+    layouts[0] = layouts[both->conv.inputs.size() - 1] = Layout::channels_last;
+    return layouts;
+  }
   std::vector<Layout> layouts = image_epilogue_layouts(pair ? pair->first : without_prologue(problem));
   layouts[0] = Layout::channels_last;
   if (!pair) layouts.resize(problem.inputs.size(), Layout::plain);  // numbers or channels, which a prologue reads
   if (pair) {
     const std::vector<Layout> behind = image_epilogue_layouts(pair->second);
     layouts.insert(layouts.end(), behind.begin() + 1, behind.end());
-    if (pair->third) layouts.resize(problem.inputs.size(), Layout::plain);  // weights and numbers of channels
+    if (pair->shortcut) layouts.erase(layouts.begin() + int64_t(pair->first.inputs.size()) - 1 + pair->shortcut->at);
+    layouts.resize(problem.inputs.size(), Layout::plain);  // weights and numbers of channels
+    if (pair->shortcut) layouts[layouts.size() - pair->shortcut->conv.inputs.size()] = Layout::channels_last;
   }
   return layouts;
 }
 
 }  // namespace
 
+bool shortcut_fits(const WithShortcut& both) {
+  const Task t = task_of(both, 0);
+  return std::ranges::any_of(
+      kTiles, [&](const Tile& tile) { return columns_fit(t, tile, false) && stages_of(t, {&tile}) >= kFewestStages; });
+}
+
 bool pair_fits(const ConvPair& pair) {
   const Task t = task_of(pair, 0);  // shared memory and registers alone decide
   return std::ranges::any_of(tiles_for(t), [&](const Tile& tile) {
-    return columns_fit(t, tile, false) && stages_of(t, {&tile}) >= kFewestStages;
+    Choice choice{&tile};
+    choice.extra_stages = t.held_slices() ? 1 : 0;
+    return columns_fit(t, tile, false) && stages_of(t, choice) >= kFewestStages;
   });
 }
 
@@ -524,7 +606,7 @@ Choice choice_of(const Task& t, std::string_view text) {
   for (const Tile& tile : tiles_for(t)) {
     if (tile.text != of_tile) continue;
     auto choice = choice_of(t, tile, patch);
-    if (!choice || (stored && (!choice->extra_stages || patch || t.first.computed_b))) break;
+    if (!choice || (stored && (!choice->extra_stages || t.held_slices() || patch || t.first.computed_b))) break;
     choice->stored = stored;
     return *choice;
   }
@@ -567,6 +649,20 @@ std::vector<std::byte> packed_weights(const HopperGemm& s, const Tensor& w, bool
   return out;
 }
 
+// Both prepacked weights, those of a column one behind the other.
+std::vector<std::byte> beside(const HopperGemm& s, const std::vector<std::byte>& packed, const HopperGemm& shortcut,
+                              const Tensor& weights) {
+  const std::vector<std::byte> theirs = packed_weights(shortcut, weights, true, false);
+  const int64_t row = s.packed_depth() * s.element(), their_row = shortcut.packed_depth() * s.element();
+  std::vector<std::byte> out;
+  out.reserve(packed.size() + theirs.size());
+  for (int64_t r = 0; r < s.packed_columns(); ++r) {
+    out.insert(out.end(), packed.begin() + r * row, packed.begin() + (r + 1) * row);
+    out.insert(out.end(), theirs.begin() + r * their_row, theirs.begin() + (r + 1) * their_row);
+  }
+  return out;
+}
+
 TensorMapSpec map_of_a(const HopperGemm& s, int64_t rows, bool patch) {
   TensorMapSpec map;
   map.element_bytes = int(s.element());
@@ -596,24 +692,33 @@ TensorMapSpec map_of_a(const HopperGemm& s, int64_t rows, bool patch) {
 // Of a row of so many bytes, those that TMA moves at a time, which is what it swizzles by.
 int64_t piece_bytes(int64_t row) { return row < 128 ? row : row % 128 == 0 ? 128 : 64; }
 
+// Rows of a tile as TMA loads them that are positions of `patch`, a convolution: `columns` channels at a time of images
+// as large as its output. Those that are no results are zeros.
+TensorMapSpec map_of_positions(int64_t element, int64_t channels, int64_t pitch, int64_t rows, int64_t columns,
+                               const HopperGemm& patch) {
+  TensorMapSpec map;
+  map.element_bytes = int(element);
+  map.swizzle = int(columns * element);
+  const uint64_t step = uint64_t(pitch * element), wide = uint64_t(patch.out[1]), high = uint64_t(patch.out[0]);
+  map.sizes = {uint64_t(channels), wide, high, uint64_t(patch.images)};
+  map.strides = {step, step * wide, step * wide * high};
+  map.steps = {1, 1, 1, 1};
+  map.channels = uint32_t(columns);
+  map.pixels = uint32_t(rows);
+  map.low = {0, 0};
+  for (size_t i : {1, 0}) map.high.push_back(int(patch.padded(i) - patch.out[i]));
+  return map;
+}
+
 // Rows of a tile as TMA loads residuals and stores results. Those of a patch are positions of `patch`, the first
-// convolution: residuals of those that are no results are zeros.
+// convolution.
 TensorMapSpec map_of_results(const HopperGemm& s, int64_t pitch, int64_t rows, int64_t columns,
                              const HopperGemm* patch = nullptr) {
+  const int64_t element = size_of(s.result), piece = piece_bytes(columns * element);
+  if (patch) return map_of_positions(element, s.columns, pitch, rows, piece / element, *patch);
   TensorMapSpec map;
-  map.element_bytes = int(size_of(s.result));
-  map.swizzle = int(piece_bytes(columns * map.element_bytes));
-  if (patch) {
-    const uint64_t step = uint64_t(pitch * map.element_bytes), wide = uint64_t(s.out[1]), high = uint64_t(s.out[0]);
-    map.sizes = {uint64_t(s.columns), wide, high, uint64_t(s.images)};
-    map.strides = {step, step * wide, step * wide * high};
-    map.steps = {1, 1, 1, 1};
-    map.channels = uint32_t(map.swizzle / map.element_bytes);
-    map.pixels = uint32_t(rows);
-    map.low = {0, 0};
-    for (size_t i : {1, 0}) map.high.push_back(int(patch->padded(i) - s.out[i]));
-    return map;
-  }
+  map.element_bytes = int(element);
+  map.swizzle = int(piece);
   map.sizes = {uint64_t(s.columns), uint64_t(s.rows * s.matrices)};
   map.strides = {uint64_t(pitch * map.element_bytes)};
   map.box = {uint32_t(map.swizzle / map.element_bytes), uint32_t(rows)};
@@ -621,15 +726,20 @@ TensorMapSpec map_of_results(const HopperGemm& s, int64_t pitch, int64_t rows, i
   return map;
 }
 
-TensorMapSpec map_of_weights(const HopperGemm& s, int64_t columns) {
+// `depth`: that of a row of the weights, of which those of a shortcut are a part.
+TensorMapSpec map_of_weights(const HopperGemm& s, int64_t columns, int64_t depth) {
   TensorMapSpec map;
   map.element_bytes = int(s.element());
-  map.sizes = {uint64_t(s.packed_depth()), uint64_t(s.packed_columns())};
-  map.strides = {uint64_t(s.packed_depth() * s.element())};
+  map.sizes = {uint64_t(depth), uint64_t(s.packed_columns())};
+  map.strides = {uint64_t(depth * s.element())};
   map.box = {uint32_t(s.slice() / s.element()), uint32_t(columns)};
   map.steps = {1, 1};
   map.swizzle = int(s.slice());
   return map;
+}
+
+TensorMapSpec map_of_weights(const HopperGemm& s, int64_t columns) {
+  return map_of_weights(s, columns, s.packed_depth());
 }
 
 // A computed B, as four axes.
@@ -660,6 +770,11 @@ struct HopperGemmConstants {
     int64_t arrays, v, columns, slice, slices;
   };
   std::optional<Third> third;
+  struct Joined {  // the shortcut
+    int64_t arrays, slices;
+    bool im2col;
+  };
+  std::optional<Joined> shortcut;
   int splits, sharers, matrices;
   bool gated, prologue, prologue_by_image;
   bool constant_columns, by_image, cooperative, im2col, ragged;
@@ -677,21 +792,24 @@ struct HopperGemmConstants {
 };
 
 std::string HopperGemmConstants::text() const {
-  std::vector<std::pair<std::string_view, int64_t>> numbers{{"V", v},
-                                                            {"WARPGROUP_M", warpgroup_m},
-                                                            {"TILE_N", tile_n},
-                                                            {"CHUNKS", chunks},
-                                                            {"EXTRA_CHUNKS", extra_chunks},
-                                                            {"PIECE", piece},
-                                                            {"SLICE", slice},
-                                                            {"STAGES", stages},
-                                                            {"RESIDENT", resident},
-                                                            {"CONSUMERS", consumers},
-                                                            {"LEAST_BLOCKS", blocks},
-                                                            {"ELEMENT", element},
-                                                            {"PATCH", patch},
-                                                            {"ARRAYS", arrays},
-                                                            {"FIRST_ARRAYS", pair ? pair->first_arrays : 0}};
+  std::vector<std::pair<std::string_view, int64_t>> numbers{
+      {"V", v},
+      {"WARPGROUP_M", warpgroup_m},
+      {"TILE_N", tile_n},
+      {"CHUNKS", chunks},
+      {"EXTRA_CHUNKS", extra_chunks},
+      {"PIECE", piece},
+      {"SLICE", slice},
+      {"STAGES", stages},
+      {"RESIDENT", resident},
+      {"CONSUMERS", consumers},
+      {"LEAST_BLOCKS", blocks},
+      {"ELEMENT", element},
+      {"PATCH", patch},
+      {"ARRAYS", arrays},
+      {"FIRST_ARRAYS", pair ? pair->first_arrays : 0},
+      {"SHORTCUT_ARRAYS", shortcut ? shortcut->arrays : 0},
+      {"SHORTCUT_SLICES", pair && shortcut ? shortcut->slices : 0}};
   if (pair)
     numbers.insert(numbers.end(), {{"FIRST_V", pair->first_v},
                                    {"BETWEEN", pair->between},
@@ -714,6 +832,8 @@ std::string HopperGemmConstants::text() const {
                                            {"IM2COL", im2col}}),
                            macro("EXTRAS", extras), macro("EXTRA_NAMES", extra_names),
                            macro("EXTRA_STAGES", extra_stages), macro("STORED", int(stored)));
+  out += macro("SHORTCUT", int(shortcut.has_value()));
+  if (shortcut) out += concat(bool_constants({{"SHORTCUT_IM2COL", shortcut->im2col}}), macro("JOINED", kJoined));
   if (extra) out += concat(macro("EXTRA_NAME", concat('e', extra->input)), type_alias("Extra", extra->type));
   return out;
 }
@@ -733,7 +853,8 @@ Recipe::Work hopper_gemm_work(const Problem& whole, const Config& config, const 
   const auto pair = conv_pair_of(whole);
   const Task t = task_of(whole, pair, gpu);
   const auto behind = conv_behind_prologue(whole);
-  const Problem& problem = behind ? *behind : whole;
+  const auto both = with_shortcut_of(whole);
+  const Problem& problem = both ? both->conv : behind ? *behind : whole;
   const HopperGemm &s = t.first, &last = t.last();
   const Choice choice = choice_of(t, config.text);
   const Tile& tile = *choice.tile;
@@ -741,17 +862,24 @@ Recipe::Work hopper_gemm_work(const Problem& whole, const Config& config, const 
   if (s.rows * s.matrices == 0) return out;
   const auto* gate = problem.op.get_if<ops::GatedMatMul>();
   const auto* matmul = gate ? &gate->product : problem.op.get_if<ops::MatMul>();
-  const size_t second_weights = pair ? pair->first.inputs.size() : 1,
-               third_weights = t.third ? second_weights + pair->second.inputs.size() - 1 : second_weights;
+  const Shortcut* const joined = both ? &both->shortcut : pair && pair->shortcut ? &*pair->shortcut : nullptr;
+  // Where the shortcut's inputs begin, and weights are.
+  const size_t theirs = whole.inputs.size() - (joined ? joined->conv.inputs.size() : 0),
+               shortcut_weights = joined ? theirs + 1 : 1, second_weights = pair ? pair->first.inputs.size() : 1,
+               third_weights =
+                   t.third ? second_weights + pair->second.inputs.size() - (joined ? 2 : 1) : second_weights;
   out.consumed.assign(whole.inputs.size(), false);
-  out.consumed[1] = out.consumed[second_weights] = out.consumed[third_weights] = !s.computed_b;
-  // The weights of a second convolution lie behind those of the first, and those of a third behind these.
+  for (size_t i : {size_t(1), second_weights, third_weights, shortcut_weights}) out.consumed[i] = !s.computed_b;
+  // The weights of a second convolution lie behind those of the first, those of a third behind these, and those of
+  // their shortcut at the end. Those of a shortcut of one convolution are beside its own.
   constexpr int64_t kAlignment = 128;
   const auto bytes_of_weights = [](const HopperGemm& gemm) {
     return round_up(gemm.packed_columns() * gemm.packed_depth() * gemm.element(), kAlignment);
   };
-  const int64_t first_bytes = s.computed_b ? 0 : bytes_of_weights(s), second_bytes = pair ? bytes_of_weights(last) : 0,
-                third_bytes = t.third ? bytes_of_weights(*t.third) : 0;
+  const int64_t first_bytes = (s.computed_b ? 0 : bytes_of_weights(s)) + (both ? bytes_of_weights(*t.shortcut) : 0),
+                second_bytes = pair ? bytes_of_weights(last) : 0,
+                third_bytes = t.third ? bytes_of_weights(*t.third) : 0,
+                shortcut_bytes = pair && joined ? bytes_of_weights(*t.shortcut) : 0;
   const bool packs_a = s.computed_b && problem.inputs[0].is_constant;
   if (packs_a) {
     const int64_t rows = s.rows * (s.shared_a ? 1 : s.matrices), row = s.channels * s.element(),
@@ -763,17 +891,20 @@ Recipe::Work hopper_gemm_work(const Problem& whole, const Config& config, const 
       for (int64_t r = 0; r < rows; ++r)
         std::memcpy(out.packed.data() + r * pitch, constant->raw().data() + r * row, size_t(row));
     }
-  } else out.packed_bytes = first_bytes + second_bytes + third_bytes;
-  if (!s.computed_b && problem.inputs[1].constant && problem.inputs[second_weights].constant &&
-      problem.inputs[third_weights].constant) {
-    out.packed = packed_weights(s, *problem.inputs[1].constant, !matmul, matmul && matmul->transpose_b);
+  } else out.packed_bytes = first_bytes + second_bytes + third_bytes + shortcut_bytes;
+  if (!s.computed_b && whole.inputs[1].constant && whole.inputs[second_weights].constant &&
+      whole.inputs[third_weights].constant && whole.inputs[shortcut_weights].constant) {
+    out.packed = packed_weights(s, *whole.inputs[1].constant, !matmul, matmul && matmul->transpose_b);
+    if (both) out.packed = beside(s, out.packed, *t.shortcut, *whole.inputs[shortcut_weights].constant);
     const auto append = [&](const HopperGemm& gemm, const Tensor& weights, int64_t at) {
       const auto packed = packed_weights(gemm, weights, true, false);
       out.packed.resize(size_t(at));
       out.packed.insert(out.packed.end(), packed.begin(), packed.end());
     };
-    if (pair) append(last, *problem.inputs[second_weights].constant, first_bytes);
-    if (t.third) append(*t.third, *problem.inputs[third_weights].constant, first_bytes + second_bytes);
+    if (pair) append(last, *whole.inputs[second_weights].constant, first_bytes);
+    if (t.third) append(*t.third, *whole.inputs[third_weights].constant, first_bytes + second_bytes);
+    if (shortcut_bytes)
+      append(*t.shortcut, *whole.inputs[shortcut_weights].constant, first_bytes + second_bytes + third_bytes);
     out.packed.resize(size_t(out.packed_bytes));
   }
 
@@ -787,23 +918,27 @@ Recipe::Work hopper_gemm_work(const Problem& whole, const Config& config, const 
   job.entry = "pipeline";
   job.overlap = true;
   ProgramNumbers numbers;
-  ImageEpilogue first, third;  // in a pair
+  ImageEpilogue first, third, shortcut;  // in a pair or beside one
   if (pair) first = image_epilogue(pair->first, accumulator, s.v(), numbers, EpiloguePart::first);
   if (t.third)
     third =
-        image_epilogue(*pair->third, accumulator, t.third->v(), numbers, EpiloguePart::third, int(third_weights) - 1);
+        image_epilogue(*pair->third, accumulator, t.third->v(), numbers, EpiloguePart::third, {int(third_weights) - 1});
+  if (joined)
+    shortcut = image_epilogue(joined->conv, accumulator, last.v(), numbers, EpiloguePart::shortcut, {int(theirs)});
   ImagePrologue prologue;
   if (behind) prologue = image_prologue(whole, 16 / s.element(), numbers);
-  const int shift = int(second_weights) - 1;  // of the inputs of the last product
+  const int shift = pair ? int(second_weights) - 1 : 0;  // of the inputs of the last product
   bool constant_columns = true, by_image = false;
-  for (size_t i = 2; i < problem.inputs.size(); ++i) {
+  for (size_t i = 2; i < problem.inputs.size() && !(pair && i >= theirs); ++i) {
     by_image |= along_images(problem, i);
     constant_columns &= problem.inputs[i].is_constant || problem.inputs[i].dims() == problem.outputs[0].dims();
   }
+  for (size_t i = 2; joined && i < joined->conv.inputs.size(); ++i)
+    constant_columns &= joined->conv.inputs[i].is_constant;
   const auto gated = product_of_gated(problem);
-  ImageEpilogue epilogue =
-      gated ? gated_epilogue(*gated, gate->gate, s.result, accumulator, s.v(), numbers)
-            : image_epilogue(pair ? pair->second : problem, accumulator, last.v(), numbers, EpiloguePart::only, shift);
+  ImageEpilogue epilogue = gated ? gated_epilogue(*gated, gate->gate, s.result, accumulator, s.v(), numbers)
+                                 : image_epilogue(pair ? pair->second : problem, accumulator, last.v(), numbers,
+                                                  EpiloguePart::only, {shift, joined ? joined->at : -1});
   // Vectors of the last columns reach beyond the end of inputs along them; those of a gated product lie as its columns.
   for (size_t i = 2; (s.ragged() || gated) && i < problem.inputs.size(); ++i) {
     if (!along_channels(gated ? *gated : problem, i)) continue;
@@ -827,6 +962,7 @@ Recipe::Work hopper_gemm_work(const Problem& whole, const Config& config, const 
   job.slots.insert(job.slots.end(), epilogue.slots.begin(), epilogue.slots.end());
   job.slots.insert(job.slots.end(), prologue.slots.begin(), prologue.slots.end());
   job.slots.insert(job.slots.end(), third.slots.begin(), third.slots.end());
+  job.slots.insert(job.slots.end(), shortcut.slots.begin(), shortcut.slots.end());
   job.slots.push_back({Slot::Kind::output, 0, 0});
   if (t.third) job.slots.push_back({Slot::Kind::output, 1, 0});
   HopperGemmConstants constants{
@@ -840,7 +976,7 @@ Recipe::Work hopper_gemm_work(const Problem& whole, const Config& config, const 
       .piece = piece_bytes(extra_chunks(t, tile) * columns * size_of(last.result)),
       .slice = s.slice(),
       .stages = stages,
-      .resident = choice.resident ? s.slices() : 0,
+      .resident = choice.resident ? s.slices() + t.slices_of_shortcut() - t.held_slices() : 0,
       .consumers = tile.consumers,
       .blocks = tile.blocks(),
       .element = s.element(),
@@ -859,8 +995,8 @@ Recipe::Work hopper_gemm_work(const Problem& whole, const Config& config, const 
       .im2col = s.im2col,
       .ragged = last.ragged(),
       .patch = choice.patch ? stage_rows(t, choice) : 0,
-      .extras = first.parameters + epilogue.parameters + prologue.parameters + third.parameters,
-      .extra_names = first.names + epilogue.names + prologue.names + third.names,
+      .extras = first.parameters + epilogue.parameters + prologue.parameters + third.parameters + shortcut.parameters,
+      .extra_names = first.names + epilogue.names + prologue.names + third.names + shortcut.names,
       .extra_stages = choice.extra_stages,
       .stored = choice.stored,
   };
@@ -876,13 +1012,17 @@ Recipe::Work hopper_gemm_work(const Problem& whole, const Config& config, const 
                        .columns = third_columns(t),
                        .slice = t.third->slice(),
                        .slices = third_slices(t, tile)};
-  if (choice.extra_stages)
+  if (joined)
+    constants.shortcut = {
+        .arrays = t.shortcut->arrays, .slices = t.shortcut->slices(), .im2col = t.shortcut->im2col || choice.patch};
+  if (choice.extra_stages && !joined)
     constants.extra = {.input = extra, .type = memory_type(problem.inputs[size_t(extra)].type.dtype)};
-  job.source.text =
-      concat("#include \"backends/cuda/support/memory.cuh\"\n", constants.text(),
-             for_arrays("FOR_ARRAYS", epilogue.arrays), pair ? for_arrays("FIRST_FOR_ARRAYS", first.arrays) : "",
-             t.third ? for_arrays("THIRD_FOR_ARRAYS", third.arrays) : "", macro("NUMBERS", numbers.text()), first.text,
-             epilogue.text, prologue.text, third.text, "#include \"backends/cuda/gemm/hopper_gemm.cu\"\n");
+  job.source.text = concat(
+      "#include \"backends/cuda/support/memory.cuh\"\n", constants.text(), for_arrays("FOR_ARRAYS", epilogue.arrays),
+      pair ? for_arrays("FIRST_FOR_ARRAYS", first.arrays) : "",
+      t.third ? for_arrays("THIRD_FOR_ARRAYS", third.arrays) : "",
+      joined ? for_arrays("SHORTCUT_FOR_ARRAYS", shortcut.arrays) : "", macro("NUMBERS", numbers.text()), first.text,
+      epilogue.text, prologue.text, third.text, shortcut.text, "#include \"backends/cuda/gemm/hopper_gemm.cu\"\n");
   ParameterWriter writer;
   writer.put(uint32_t(s.rows))
       .put(uint32_t(last.columns))
@@ -892,20 +1032,38 @@ Recipe::Work hopper_gemm_work(const Problem& whole, const Config& config, const 
       .put(uint32_t(tiles))
       .put_divisor(rows_inner ? tiles / column_tiles : column_tiles)
       .put(uint32_t(rows_inner));
-  for (int64_t count : {s.kernel[0], s.kernel[1], s.channel_slices(), slices_of_block(t, choice)})
-    writer.put(uint32_t(count));
+  const auto put_counts = [&](const HopperGemm& gemm) {
+    for (int64_t count : {gemm.kernel[0], gemm.kernel[1], gemm.channel_slices()}) writer.put(uint32_t(count));
+  };
+  const auto put_steps = [&](const HopperGemm& gemm) {
+    for (const auto& two : {gemm.stride, gemm.pad, gemm.dilation}) writer.put(int32_t(two[1])).put(int32_t(two[0]));
+  };
+  put_counts(s);
+  writer.put(uint32_t(slices_of_block(t, choice)));
   for (size_t i : {1, 0}) writer.put_divisor(choice.patch ? s.padded(i) : s.out[i]);
   for (size_t i : {1, 0}) writer.put(uint32_t(s.out[i]));
-  for (const auto& two : {s.stride, s.pad, s.dilation}) writer.put(int32_t(two[1])).put(int32_t(two[0]));
+  put_steps(s);
   writer.put_divisor(std::max<int64_t>(1, tiles / s.matrices)).put(uint32_t(s.shared_a ? 0 : s.rows));
   if (s.prologue) writer.put(uint32_t(s.channels));
+  if (joined) {
+    put_counts(*t.shortcut);
+    put_steps(*t.shortcut);
+  }
   if (t.third) writer.put(uint32_t(t.third->columns)).put(uint32_t(t.third->out_ld));
   job.parameters = writer.put_numbers(numbers.values()).finish(4);
   job.maps.push_back({packs_a ? Slot{Slot::Kind::packed, 0, 0} : Slot{Slot::Kind::input, 0, 0},
                       map_of_a(s, stage_rows(t, choice), choice.patch)});
   if (s.computed_b) job.maps.push_back({{Slot::Kind::input, 1, 0}, map_of_computed(s, tile.columns)});
-  else job.maps.push_back({{Slot::Kind::packed, 0, 0}, map_of_weights(s, tile.columns / tile.sharers)});
-  if (choice.extra_stages) {
+  else {
+    const int64_t depth = s.packed_depth() + (both ? t.shortcut->packed_depth() : 0);
+    job.maps.push_back({{Slot::Kind::packed, 0, 0}, map_of_weights(s, tile.columns / tile.sharers, depth)});
+  }
+  if (joined)
+    job.maps.push_back({{Slot::Kind::input, int(theirs), 0},
+                        choice.patch ? map_of_positions(s.element(), t.shortcut->channels, t.shortcut->a_ld, rows,
+                                                        s.slice() / s.element(), s)
+                                     : map_of_a(*t.shortcut, rows, false)});
+  if (choice.extra_stages && !joined) {
     constexpr int64_t kRowsOfWarp = 16;
     const int64_t wide = columns * extra_chunks(t, tile);
     job.maps.push_back(
@@ -917,6 +1075,9 @@ Recipe::Work hopper_gemm_work(const Problem& whole, const Config& config, const 
   if (t.third)
     job.maps.push_back(
         {{Slot::Kind::packed, 0, first_bytes + second_bytes}, map_of_weights(*t.third, third_columns(t))});
+  if (shortcut_bytes)
+    job.maps.push_back(
+        {{Slot::Kind::packed, 0, first_bytes + second_bytes + third_bytes}, map_of_weights(*t.shortcut, columns)});
   job.shape.block = {uint32_t(128 * (1 + tile.consumers)), 1, 1};
   job.shape.grid = {uint32_t(std::min(tiles * tile.sharers, blocks_of(t, choice))), uint32_t(tile.splits), 1};
   job.shape.shared_bytes =
@@ -932,8 +1093,11 @@ bool hopper_gemm_takes_parts(const Problem& problem, const Config&) {
     for (size_t i = 1; i < pair->first.inputs.size(); ++i)
       if (pair->first.inputs[i].pitch) return false;
     if (pair->third && !hopper_gemm_takes_parts(*pair->third, {})) return false;
+    if (pair->shortcut && !hopper_gemm_takes_parts(pair->shortcut->conv, {})) return false;
     return small_positions(pair->first.inputs[0].pitch) && hopper_gemm_takes_parts(pair->second, {});
   }
+  if (const auto both = with_shortcut_of(problem))
+    return hopper_gemm_takes_parts(both->conv, {}) && hopper_gemm_takes_parts(both->shortcut.conv, {});
   if (const auto conv = conv_behind_prologue(problem)) {
     const auto own = problem.inputs.begin() + int64_t(conv->inputs.size());
     return std::all_of(own, problem.inputs.end(), [](const Port& port) { return !port.pitch; }) &&

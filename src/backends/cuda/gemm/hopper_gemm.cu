@@ -69,6 +69,13 @@
 // norm before its convolution). A consumer applies it to its rows of a stage where they lie, 16 bytes at a time, before
 // wgmma reads them; it does so while the products of the slice before run.
 //
+// SHORTCUT: a second convolution of as many rows and columns, whose result the epilogue reads. Its K slices go through
+// the same ring before those of the first one, and its weights lie behind those of the first one in B. Its results stay
+// in registers, in the place of a residual. In the ping-pong schedule consumers multiply for the shortcuts of their
+// tiles in turn, and then for their tiles: an epilogue of a shortcut runs beside the products of the next consumer. In
+// a fused pair, whose second epilogue reads the result, the shortcut's rows of A come ahead as a residual would, and
+// stay until the tile's last chunk; its weights stay in shared memory, as those of the second one do.
+//
 // Tiles are walked along the columns, or along the rows with `rows_inner`: what the inner walk loads again for each
 // step of the outer one should be what L2 can hold.
 //
@@ -84,10 +91,18 @@
 // ARRAYS and FOR_ARRAYS(f), which expands f(i, type, name) for each array, FUSED_PAIR, CHUNKS (1 unless FUSED_PAIR),
 // and the text of image_epilogue. With FUSED_PAIR also FIRST_V, BETWEEN (columns of the first product), THEN_SLICE and
 // THEN_SLICES (bytes of a K slice of the second product, and their number), and the text of image_epilogue for the
-// first convolution, with FIRST_ARRAYS; with THIRD also THIRD_V, THIRD_N (its columns), THIRD_SLICE, THIRD_SLICES, and
-// the text of image_epilogue for the third convolution, with THIRD_ARRAYS.
+// first convolution, with FIRST_ARRAYS; with SHORTCUT also SHORTCUT_IM2COL, the text of image_epilogue for the
+// shortcut, with SHORTCUT_ARRAYS, JOINED, the name by which ROW_EXTRAS reads its results, and SHORTCUT_SLICES (of a
+// fused pair, otherwise 0); with THIRD also THIRD_V, THIRD_N (its columns), THIRD_SLICE, THIRD_SLICES, and the text of
+// image_epilogue for the third convolution, with THIRD_ARRAYS.
 #include "backends/cuda/support/memory.cuh"
 #include "backends/cuda/support/wgmma.cuh"
+
+// How the K slices of a convolution follow one another: all channels of a tap, then the next tap.
+struct Taps {
+  u32 taps_h, taps_w, channel_slices;
+  i32 stride_w, stride_h, pad_w, pad_h, dilation_w, dilation_h;
+};
 
 struct Parameters {
   u32 rows, columns, out_ld, extra_ld, image_ld, tiles;  // leading dimensions: of the output, of the residual, of what
@@ -103,6 +118,9 @@ struct Parameters {
   u32 a_rows;            // rows of A from one product to the next
 #if PROLOGUE
   u32 channels;
+#endif
+#if SHORTCUT
+  Taps shortcut;
 #endif
 #if THIRD
   u32 third_columns, third_ld;
@@ -122,10 +140,12 @@ constexpr int BYTES_A = (PATCH ? PATCH : TILE_M) * SLICE, BYTES_B = TILE_N * SLI
 constexpr int RINGS = COOPERATIVE ? 1 : CONSUMERS, EXTRA_TILES = RINGS * EXTRA_STAGES;  // of tiles of the extra tensor
 constexpr int BYTES_RESULT = sizeof(Output), ROW_OUT = EXTRA_CHUNKS * TILE_N * BYTES_RESULT,
               TILE_OUT = TILE_M * ROW_OUT, EXTRAS_AT = STAGES * STAGE + RESIDENT * BYTES_B,
-              PARTIALS_AT = EXTRAS_AT + EXTRA_TILES * TILE_OUT,
+              TILE_EXTRA = SHORTCUT ? SHORTCUT_SLICES * TILE_M * SLICE : TILE_OUT,
+              PARTIALS_AT = EXTRAS_AT + EXTRA_TILES * TILE_EXTRA,
               THEN_AT = PARTIALS_AT + (SPLITS > 1 ? TILE_M * TILE_N * 4 : 0);
 #if FUSED_PAIR
-constexpr int BYTES_THEN = TILE_N * THEN_SLICE, THIRD_AT = THEN_AT + CHUNKS * THEN_SLICES * BYTES_THEN;
+constexpr int BYTES_THEN = TILE_N * THEN_SLICE, SHORTCUT_AT = THEN_AT + CHUNKS * THEN_SLICES * BYTES_THEN,
+              BYTES_SHORTCUT = CHUNKS * SHORTCUT_SLICES * BYTES_B, THIRD_AT = SHORTCUT_AT + BYTES_SHORTCUT;
 #if THIRD
 constexpr int BYTES_THIRD = THIRD_N * THIRD_SLICE, THIRD_ARRAYS_AT = THIRD_AT + THIRD_SLICES * BYTES_THIRD,
               FIRST_ARRAYS_AT = THIRD_ARRAYS_AT + THIRD_ARRAYS * THIRD_N * 4;
@@ -137,8 +157,10 @@ constexpr int ARRAYS_AT = FIRST_ARRAYS_AT + FIRST_ARRAYS * TILE_N * 4;
 constexpr int ARRAYS_AT = THEN_AT;
 #endif
 constexpr bool FIXED = RESIDENT || FUSED_PAIR;
-// The arrays in shared memory. If they change from tile to tile, each consumer has a double buffer.
-constexpr int ARRAY_N = CHUNKS * TILE_N, BYTES_ARRAYS = SPLITS > 1 ? 0 : ARRAYS *ARRAY_N * 4,
+// The arrays in shared memory; those of a shortcut are behind the others. If they change from tile to tile, each
+// consumer has a double buffer.
+constexpr int ALL_ARRAYS = ARRAYS + SHORTCUT_ARRAYS, ARRAY_N = CHUNKS * TILE_N,
+              BYTES_ARRAYS = SPLITS > 1 ? 0 : ALL_ARRAYS *ARRAY_N * 4,
               BARRIERS = ARRAYS_AT + (FIXED ? 1 : 2 * CONSUMERS) * BYTES_ARRAYS;
 constexpr int PER_SLICE = SLICE / ELEMENT, BLOCKS_M = WARPGROUP_M / 64, N_GROUPS = TILE_N / (4 * V);
 static_assert(N_GROUPS * 4 * V == TILE_N, "tiles are whole groups of columns");
@@ -149,6 +171,8 @@ static_assert(!GATED || (SPLITS == 1 && !MATRICES && !RAGGED && !EXTRA_STAGES &&
               "a thread has both groups of a pair");
 static_assert(!PATCH || (RESIDENT && IM2COL && SPLITS == 1 && SHARERS == 1 && !STORED),
               "a stage has a slice of all taps of A");
+static_assert(!SHORTCUT || (SPLITS == 1 && (!PATCH || FUSED_PAIR) && !STORED && !GATED && !RAGGED && !MATRICES),
+              "its results are all that the epilogue reads of the output's shape");
 static_assert(MATRICES != 2 || (SLICE == 128 && TILE_N % 64 == 0), "pieces of 64 columns of 16 bits");
 static_assert(SPLITS == 1 || (CONSUMERS == 1 && COOPERATIVE && RESIDENT == 0),
               "blocks that share a tile have no other");
@@ -162,9 +186,9 @@ DEVICE u32 full(u32 shared, u32 stage) { return shared + BARRIERS + stage * 8; }
 DEVICE u32 empty(u32 shared, u32 stage) { return shared + BARRIERS + (STAGES + stage) * 8; }
 DEVICE u32 turn_of(u32 shared, u32 consumer) { return shared + BARRIERS + (2 * STAGES + consumer) * 8; }
 
-// A warp lets the next consumer start its tile.
+// A warp lets another consumer start its products.
 DEVICE void give_turn(u32 shared, u32 consumer) {
-  if (threadIdx.x % 32 == 0) arrive(turn_of(shared, consumer + 1 < CONSUMERS ? consumer + 1 : 0));
+  if (threadIdx.x % 32 == 0) arrive(turn_of(shared, consumer));
 }
 
 DEVICE u32 extra_full(u32 shared, u32 stage) { return turn_of(shared, CONSUMERS) + stage * 8; }
@@ -176,6 +200,19 @@ struct Slices {
   u32 begin, end;
 };
 DEVICE u32 taps_of_slice(const Parameters& p) { return PATCH ? p.taps_h * p.taps_w : 1; }
+DEVICE Taps my_taps(const Parameters& p) {
+  return {p.taps_h, p.taps_w, p.channel_slices, p.stride_w, p.stride_h, p.pad_w, p.pad_h, p.dilation_w, p.dilation_h};
+}
+// Those that go through the ring.
+DEVICE u32 shortcut_slices([[maybe_unused]] const Parameters& p) {
+#if SHORTCUT && !FUSED_PAIR
+  return p.shortcut.taps_h * p.shortcut.taps_w * p.shortcut.channel_slices;
+#else
+  return 0;
+#endif
+}
+// Tiles whose shortcuts are multiplied before they are.
+constexpr int GROUP = SHORTCUT && !FUSED_PAIR && !COOPERATIVE ? CONSUMERS : 1;
 DEVICE Slices my_slices(const Parameters& p) {
   const u32 all = (PATCH ? 1 : p.taps_h * p.taps_w) * p.channel_slices;
   if constexpr (SPLITS == 1) return {0, all};
@@ -224,6 +261,7 @@ DEVICE u32 place_in_tile(u32 row, u32 byte) {
 }
 
 #if EXTRA_STAGES
+#if !SHORTCUT
 // The offset in a tile, in bytes, of the thread's row number m and its columns of `group`. The thread's first row and
 // column are (my_row, my_column).
 DEVICE u32 place_of_mine(u32 my_row, u32 my_column, int m, int group) {
@@ -253,6 +291,8 @@ DEVICE void give_tile_back(u32 shared, u32 ring, const RingPlace<EXTRA_STAGES>& 
 }
 #endif
 
+#endif
+
 DEVICE void fill_extras(u32 shared, u32 ring, const TensorMap& map_extra, const Parameters& p) {
   RingPlace<EXTRA_STAGES> place;
 #pragma unroll 1
@@ -260,6 +300,19 @@ DEVICE void fill_extras(u32 shared, u32 ring, const TensorMap& map_extra, const 
     const TilePlace at = place_of(tile, p);
     [[maybe_unused]] Pixel first{};
     if constexpr (PATCH) first = pixel_of(at.row * TILE_M, p);
+#if SHORTCUT
+    const u32 stage = ring * EXTRA_STAGES + place.stage, barrier = extra_full(shared, stage);
+    wait_for_phase(extra_empty(shared, stage), place.phase ^ 1);
+    arrive_expecting(barrier, TILE_EXTRA);
+#pragma unroll 1
+    for (u32 s = 0; s < SHORTCUT_SLICES; ++s) {
+      const u32 to = shared + EXTRAS_AT + stage * TILE_EXTRA + s * (TILE_M * SLICE);
+      const i32 x = i32(s * PER_SLICE);
+      if constexpr (PATCH) load_pixels(to, map_extra, x, i32(first.w), i32(first.h), i32(first.image), 0, 0, barrier);
+      else load_tile(to, map_extra, x, i32(at.row * TILE_M), barrier);
+    }
+    place.advance();
+#else
 #pragma unroll 1
     for (u32 chunk = at.column * CHUNKS; chunk < (at.column + 1) * CHUNKS; chunk += EXTRA_CHUNKS) {
       const u32 stage = ring * EXTRA_STAGES + place.stage, barrier = extra_full(shared, stage);
@@ -274,19 +327,27 @@ DEVICE void fill_extras(u32 shared, u32 ring, const TensorMap& map_extra, const 
       }
       place.advance();
     }
+#endif
   }
 }
 #endif
 
 #if FUSED_PAIR
-DEVICE void load_then(u32 shared, const TensorMap& map_then, [[maybe_unused]] const TensorMap* map_third) {
+DEVICE void load_then(u32 shared, const TensorMap& map_then, [[maybe_unused]] const TensorMap* map_third,
+                      [[maybe_unused]] const TensorMap* map_beside) {
 #if THIRD
-  arrive_expecting(then_full(shared), CHUNKS * THEN_SLICES * BYTES_THEN + THIRD_SLICES * BYTES_THIRD);
+  arrive_expecting(then_full(shared), CHUNKS * THEN_SLICES * BYTES_THEN + BYTES_SHORTCUT + THIRD_SLICES * BYTES_THIRD);
 #pragma unroll 1
   for (u32 i = 0; i < THIRD_SLICES; ++i)
     load_tile(shared + THIRD_AT + i * BYTES_THIRD, *map_third, i32(i * (THIRD_SLICE / ELEMENT)), 0, then_full(shared));
 #else
-  arrive_expecting(then_full(shared), CHUNKS * THEN_SLICES * BYTES_THEN);
+  arrive_expecting(then_full(shared), CHUNKS * THEN_SLICES * BYTES_THEN + BYTES_SHORTCUT);
+#endif
+#if SHORTCUT
+#pragma unroll 1
+  for (u32 i = 0; i < CHUNKS * SHORTCUT_SLICES; ++i)
+    load_tile(shared + SHORTCUT_AT + i * BYTES_B, *map_beside, i32(i % SHORTCUT_SLICES * PER_SLICE),
+              i32(i / SHORTCUT_SLICES * TILE_N), then_full(shared));
 #endif
 #pragma unroll 1
   for (u32 i = 0; i < CHUNKS * THEN_SLICES; ++i)
@@ -326,67 +387,90 @@ DEVICE void release(u32 shared, u32 stage) {
   else arrive_in_block(empty(shared, stage), lane);
 }
 
+// The slices of B that belong to the block's first tile and begin the ring: those of its shortcut, and of its own
+// unless other tiles' shortcuts come between.
+DEVICE u32 first_slices(const Parameters& p) {
+  return shortcut_slices(p) + (GROUP == 1 ? my_slices(p).end - my_slices(p).begin : 0);
+}
+// Of those, the slice of B that is number `i`.
+DEVICE u32 first_slice(u32 i, const Parameters& p) {
+  const u32 shortcuts = shortcut_slices(p);
+  return i < shortcuts ? my_slices(p).end + i : my_slices(p).begin + i - shortcuts;
+}
 // The number of slices of B that load_weights_ahead loads.
-DEVICE u32 slices_ahead(const Slices& slices) {
-  const u32 all = MATRICES ? 0 : slices.end - slices.begin;  // a computed B comes from the previous kernel
+DEVICE u32 slices_ahead(const Parameters& p) {
+  const u32 all = MATRICES ? 0 : first_slices(p);  // a computed B comes from the previous kernel
   return all < STAGES ? all : STAGES;
 }
 DEVICE void load_weights_ahead(u32 shared, const TensorMap& map_b, const Parameters& p) {
   const u32 column = place_of(first_tile(), p).column * TILE_N;
-  const Slices slices = my_slices(p);
 #pragma unroll 1
-  for (u32 i = 0; i < slices_ahead(slices); ++i) {
-    const u32 slice = slices.begin + i;
+  for (u32 i = 0; i < slices_ahead(p); ++i) {
     arrive_expecting(full(shared, i), BYTES_A + taps_of_slice(p) * BYTES_B);
-    load_b(shared, i, slice, column, 0, map_b, p);
+    load_b(shared, i, first_slice(i, p), column, 0, map_b, p);
   }
   // Slices that the ring has no room for are prefetched to L2.
   if constexpr (CONSUMERS == 1 && !MATRICES) {
 #pragma unroll 1
-    for (u32 slice = slices.begin + slices_ahead(slices); slice < slices.end; ++slice)
-      prefetch_tile(map_b, i32(slice * PER_SLICE), i32(column));
+    for (u32 i = slices_ahead(p); i < first_slices(p); ++i)
+      prefetch_tile(map_b, i32(first_slice(i, p) * PER_SLICE), i32(column));
   }
 }
 
-DEVICE void fill_ring(u32 shared, const TensorMap& map_a, const TensorMap& map_b, const Parameters& p) {
+// Loads slices `slices` of a tile to the ring; slice 0 is slice `of_b` of B. `ahead`: so many stages have their slices
+// of B.
+template <bool PIXELS>
+DEVICE void fill_tile(u32 shared, RingPlace<STAGES>& place, u32& ahead, u32 tile, const TensorMap& map_a,
+                      const TensorMap& map_b, const Taps& taps, const Slices& slices, u32 of_b, const Parameters& p) {
+  const TilePlace at = place_of(tile, p);
+  const u32 row = at.matrix * p.a_rows + at.row * TILE_M, column = at.column * TILE_N;
+  i32 w = 0, h = 0, n = 0;
+  if constexpr (PIXELS) {
+    const Pixel first = pixel_of(row, p);
+    w = i32(first.w) * taps.stride_w - taps.pad_w;
+    h = i32(first.h) * taps.stride_h - taps.pad_h;
+    n = i32(first.image);
+  }
+  const bool with_b = !RESIDENT || tile == first_tile();
+  u32 c = slices.begin % taps.channel_slices, tap = slices.begin / taps.channel_slices, tap_w = tap % taps.taps_w,
+      tap_h = tap / taps.taps_w;
+#pragma unroll 1
+  for (u32 slice = slices.begin; slice < slices.end; ++slice) {
+    const u32 to = shared + place.stage * STAGE, barrier = full(shared, place.stage);
+    if (ahead > 0) {
+      --ahead;
+    } else {
+      wait_for_phase(empty(shared, place.stage), place.phase ^ 1);
+      arrive_expecting(barrier, with_b ? BYTES_A + taps_of_slice(p) * BYTES_B : BYTES_A);
+      if (with_b) load_b(shared, place.stage, of_b + slice, column, at.matrix, map_b, p);
+    }
+    if constexpr (PIXELS)
+      load_pixels(to, map_a, i32(c * PER_SLICE), w, h, n, u16(tap_w * taps.dilation_w), u16(tap_h * taps.dilation_h),
+                  barrier);
+    else load_tile(to, map_a, i32(c * PER_SLICE), i32(row), barrier);
+    place.advance();
+    if (++c < taps.channel_slices) continue;
+    c = 0;
+    if (++tap_w < taps.taps_w) continue;
+    tap_w = 0;
+    ++tap_h;
+  }
+}
+DEVICE void fill_ring(u32 shared, const TensorMap& map_a, const TensorMap& map_b,
+                      [[maybe_unused]] const TensorMap* map_shortcut, const Parameters& p) {
   RingPlace<STAGES> place;
-  u32 ahead = slices_ahead(my_slices(p));
+  u32 ahead = slices_ahead(p);
 #pragma unroll 1
-  for (u32 tile = first_tile(); tile < p.tiles; tile += tile_step()) {
-    const TilePlace at = place_of(tile, p);
-    const u32 row = at.matrix * p.a_rows + at.row * TILE_M, column = at.column * TILE_N;
-    i32 w = 0, h = 0, n = 0;
-    if constexpr (IM2COL) {
-      const Pixel first = pixel_of(row, p);
-      w = i32(first.w) * p.stride_w - p.pad_w;
-      h = i32(first.h) * p.stride_h - p.pad_h;
-      n = i32(first.image);
-    }
-    const bool with_b = !RESIDENT || tile == first_tile();
-    const Slices slices = my_slices(p);
-    u32 c = slices.begin % p.channel_slices, tap = slices.begin / p.channel_slices, tap_w = tap % p.taps_w,
-        tap_h = tap / p.taps_w;
+  for (u32 tile = first_tile(); tile < p.tiles; tile += tile_step() * GROUP) {
+#if SHORTCUT && !FUSED_PAIR
 #pragma unroll 1
-    for (u32 slice = slices.begin; slice < slices.end; ++slice) {
-      const u32 to = shared + place.stage * STAGE, barrier = full(shared, place.stage);
-      if (ahead > 0) {
-        --ahead;
-      } else {
-        wait_for_phase(empty(shared, place.stage), place.phase ^ 1);
-        arrive_expecting(barrier, with_b ? BYTES_A + taps_of_slice(p) * BYTES_B : BYTES_A);
-        if (with_b) load_b(shared, place.stage, slice, column, at.matrix, map_b, p);
-      }
-      if constexpr (IM2COL)
-        load_pixels(to, map_a, i32(c * PER_SLICE), w, h, n, u16(tap_w * p.dilation_w), u16(tap_h * p.dilation_h),
-                    barrier);
-      else load_tile(to, map_a, i32(c * PER_SLICE), i32(row), barrier);
-      place.advance();
-      if (++c < p.channel_slices) continue;
-      c = 0;
-      if (++tap_w < p.taps_w) continue;
-      tap_w = 0;
-      ++tap_h;
-    }
+    for (u32 i = 0, of_group = tile; i < GROUP && of_group < p.tiles; ++i, of_group += tile_step())
+      fill_tile<SHORTCUT_IM2COL>(shared, place, ahead, of_group, *map_shortcut, map_b, p.shortcut,
+                                 {0, shortcut_slices(p)}, my_slices(p).end, p);
+#endif
+#pragma unroll 1
+    for (u32 i = 0, of_group = tile; i < GROUP && of_group < p.tiles; ++i, of_group += tile_step())
+      fill_tile<IM2COL>(shared, place, ahead, of_group, map_a, map_b, my_taps(p), my_slices(p), 0, p);
   }
 }
 
@@ -580,6 +664,11 @@ DEVICE void copy_arrays(u32 to, u32 column, u32 thread, EXTRAS const Parameters&
 #define COPY(i, type, name) copy_array(to + i * (ARRAY_N * 4), name, column, ARRAY_N, p.columns, thread);
   FOR_ARRAYS(COPY)
 #undef COPY
+#if SHORTCUT
+#define COPY(i, type, name) copy_array(to + (ARRAYS + i) * (ARRAY_N * 4), name, column, ARRAY_N, p.columns, thread);
+  SHORTCUT_FOR_ARRAYS(COPY)
+#undef COPY
+#endif
   close_group();
 }
 
@@ -604,7 +693,7 @@ DEVICE void copy_fixed_arrays(u32 shared, EXTRAS const Parameters& p) {
 // Residuals are loaded to registers while the products are computed, if there are enough registers.
 constexpr int ROW_WORDS = sizeof(RowExtras) / 4 * BLOCKS_M * 2 * N_GROUPS,
               FREE_REGISTERS = MANY - 62 - sizeof(ColumnExtras) / 4 - BLOCKS_M * TILE_N / 2;
-constexpr bool ROWS_AHEAD = EXTRA_STAGES == 0 && ROW_WORDS > 0 && ROW_WORDS <= FREE_REGISTERS;
+constexpr bool ROWS_AHEAD = SHORTCUT || (EXTRA_STAGES == 0 && ROW_WORDS > 0 && ROW_WORDS <= FREE_REGISTERS);
 struct Early {
   LineExtras lines[BLOCKS_M * 2];
   RowExtras rows[ROWS_AHEAD ? N_GROUPS : 1][ROWS_AHEAD ? BLOCKS_M * 2 : 1];
@@ -630,6 +719,7 @@ DEVICE void read_early(Early& early, [[maybe_unused]] u32 earlier, u32 row, u32 
       if (c < p.columns) { IMAGE_EXTRAS(early.images[group], early.image_of[0], c) }
     }
   }
+#if !SHORTCUT
   if constexpr (ROWS_AHEAD) {
 #pragma unroll
     for (int group = 0; group < N_GROUPS; ++group)
@@ -639,6 +729,7 @@ DEVICE void read_early(Early& early, [[maybe_unused]] u32 earlier, u32 row, u32 
         if (r < p.rows && c < p.columns) { ROW_EXTRAS(early.rows[group][m], i64(earlier + r) * p.extra_ld + c) }
       }
   }
+#endif
 }
 
 #if THIRD
@@ -765,7 +856,8 @@ DEVICE void finish(const Sum (&sums)[BLOCKS_M][TILE_N / 2], const Early& early, 
       if constexpr (ROWS_AHEAD) {
         rows[m] = early.rows[group][m];
       } else {
-#if EXTRA_STAGES
+#if SHORTCUT  // they are in registers
+#elif EXTRA_STAGES
         const Extra* const EXTRA_NAME = reinterpret_cast<const Extra*>(tile);
         ROW_EXTRAS(rows[m], place_of_mine(my_row, my_column, m, group) / BYTES_RESULT)
 #else
@@ -843,6 +935,38 @@ DEVICE void put_between(const Sum (&sums)[BLOCKS_M][TILE_N / 2], u32 quad, EXTRA
       Vec<Between, FIRST_V> rounded;
       store_results<Between, FIRST_V>(rounded.at, results);
       put_row(between, m, group, rounded);
+    }
+  }
+}
+#endif
+
+#if SHORTCUT
+// Applies the shortcut's epilogue to the thread's sums of its product; what it gives is what the epilogue behind reads.
+DEVICE void put_shortcut(const Sum (&sums)[BLOCKS_M][TILE_N / 2], Early& early, u32 column, [[maybe_unused]] u32 arrays,
+                         [[maybe_unused]] u32 first_column, EXTRAS const Parameters& p) {
+  using Joined = shortcut::Output;
+#pragma unroll
+  for (int group = 0; group < N_GROUPS; ++group) {
+    const u32 c = column + group * 4 * V;
+    if (c >= p.columns) continue;
+    [[maybe_unused]] shortcut::ColumnExtras columns;
+    [[maybe_unused]] const shortcut::RowExtras rows{};  // there are none
+#define COPIED(i, type, name) \
+  const type* const name =    \
+      reinterpret_cast<const type*>(dynamic_shared() + arrays) + (ARRAYS + i) * ARRAY_N - first_column;
+    { SHORTCUT_FOR_ARRAYS(COPIED) SHORTCUT_COLUMN_EXTRAS(columns, c) }
+#undef COPIED
+#pragma unroll
+    for (int m = 0; m < BLOCKS_M * 2; ++m) {
+      Finished<Joined> results[V];
+#pragma unroll
+      for (int v = 0; v < V; ++v)
+        results[v] = SHORTCUT_EPILOGUE(shortcut::Acc(sums[m / 2][(group * (V / 2) + v / 2) * 4 + m % 2 * 2 + v % 2]),
+                                       columns, rows, 0, v);
+      Vec<Joined, V> rounded;
+      store_results<Joined, V>(rounded.at, results);
+      const Joined* const JOINED = rounded.at;
+      ROW_EXTRAS(early.rows[group][m], 0)
     }
   }
 }
@@ -943,6 +1067,73 @@ DEVICE void prepare(u8* tile, u32 c, const PreparedExtras& extras, const Prepare
 }
 #endif
 
+// What a consumer prepares its rows of A with, slice after slice.
+#if PROLOGUE
+struct Prepared {
+  PreparedRows rows;
+  u32 channel;            // of the next slice
+  PreparedExtras extras;  // of the next slice
+};
+#else
+struct Prepared {};
+#endif
+// sums = the product of the consumer's rows of a tile, whose `slices` are the next ones of the ring; the first one is
+// slice `of_b` of B. As soon as all of them are there, `next` begins its own, unless it has (`gave_turn`).
+DEVICE void multiply_tile(Sum (&sums)[BLOCKS_M][TILE_N / 2], u32 shared, u32 consumer, RingPlace<STAGES>& place,
+                          u32 slices, u32 of_b, u32 next, bool gave_turn, [[maybe_unused]] Prepared& prepared,
+                          EXTRAS const Parameters& p) {
+  u32 before = 0;
+#pragma unroll 1
+  for (u32 s = 0; s < slices; ++s) {
+#if PROLOGUE
+    const u32 c = prepared.channel;
+    const PreparedExtras extras = prepared.extras;
+    prepared.channel += PER_SLICE;
+    if (s + 1 < slices) read_extras(prepared.extras, prepared.channel, prepared.rows, EXTRA_NAMES p);
+#endif
+    wait_for_phase(full(shared, place.stage), place.phase);
+#if PROLOGUE
+    const u32 first_row = COOPERATIVE ? consumer * WARPGROUP_M : 0;
+    prepare(dynamic_shared() + place.stage * STAGE + first_row * SLICE, c, extras, prepared.rows, p);
+    publish_shared();
+    meet_warps(consumer, 128);
+#endif
+    const u32 at = shared + place.stage * STAGE;
+    const u32 taps = taps_of_slice(p);
+    u32 at_a = at + (COOPERATIVE ? consumer * WARPGROUP_M * SLICE : 0), slice = s;
+    [[maybe_unused]] u32 tap_w = 0;
+#pragma unroll 1
+    for (u32 tap = 0; tap < taps; ++tap) {
+      const u32 at_b = place_of_b(shared, place.stage, of_b + slice);
+      renew(sums);
+#if MATRICES == 2
+      multiply_slice_by_rows(sums, at_a, at_b, slice > 0);
+#else
+      multiply_slice<SLICE>(sums, at_a, at_b, slice > 0);
+#endif
+      // All warps arrive: otherwise the next consumer could finish a round while one of these has not started its
+      // own. With PATCH many products follow, and those of the next consumer may run beside them.
+      if (!gave_turn && s + 1 == slices && tap == 0) give_turn(shared, next);
+      // The previous slice is no longer read when at most this group of products is in flight.
+      wait_for_products<1>();
+      if (s > 0 && tap == 0) release(shared, before);
+      if constexpr (PATCH) {
+        slice += p.channel_slices;
+        at_a += u32(p.dilation_w) * SLICE;
+        if (++tap_w == p.taps_w) {
+          tap_w = 0;
+          at_a += (u32(p.dilation_h) * p.walked_w.divisor - p.taps_w * u32(p.dilation_w)) * SLICE;
+        }
+      }
+    }
+    before = place.stage;
+    place.advance();
+  }
+  wait_for_products<0>();
+  renew(sums);
+  release(shared, before);
+}
+
 #if THIRD
 using Third = third::Output;
 #else
@@ -951,12 +1142,12 @@ using Third = Output;
 // `third_out` is null without THIRD.
 DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, [[maybe_unused]] Third* third_out,
                          [[maybe_unused]] const TensorMap* map_out, const Parameters& p) {
-  const u32 thread = threadIdx.x % 128, slices = my_slices(p).end - my_slices(p).begin;
+  const u32 thread = threadIdx.x % 128, slices = my_slices(p).end - my_slices(p).begin, before = shortcut_slices(p);
   [[maybe_unused]] const u32 my_row = thread / 32 * 16 + thread % 32 / 4 + (COOPERATIVE ? consumer * WARPGROUP_M : 0),
                              my_column = thread % 4 * V;
   RingPlace<STAGES> place;
   [[maybe_unused]] RingPlace<EXTRA_STAGES> extra;
-  if (!COOPERATIVE) place.advance(consumer * slices);
+  if (!COOPERATIVE) place.advance(consumer * (GROUP > 1 ? before : slices));
 #if EXTRA_STAGES
   const u32 ring = COOPERATIVE ? 0 : consumer;
 #endif
@@ -967,7 +1158,7 @@ DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, [[maybe_u
 #endif
 #if SPLITS == 1
   u32 turn_of_arrays = 0;
-  if (FIXED && ARRAYS + FIRST_ARRAYS > 0) {
+  if (FIXED && ALL_ARRAYS + FIRST_ARRAYS > 0) {
     wait_for_groups<0>();
     meet_warps(CONSUMERS, 128 * CONSUMERS);
   }
@@ -981,7 +1172,7 @@ DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, [[maybe_u
                                column = first_column + my_column;
 #if SPLITS == 1
     const u32 arrays = ARRAYS_AT + (FIXED ? 0 : (consumer * 2 + turn_of_arrays) * BYTES_ARRAYS);
-    if (!FIXED && ARRAYS > 0) copy_arrays(shared + arrays, first_column, thread, EXTRA_NAMES p);
+    if (!FIXED && ALL_ARRAYS > 0) copy_arrays(shared + arrays, first_column, thread, EXTRA_NAMES p);
     Early early;
     if (!FUSED_PAIR) read_early(early, earlier, row, column, EXTRA_NAMES p);
 #endif
@@ -991,75 +1182,40 @@ DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, [[maybe_u
 #if STORED
     if (!COOPERATIVE && stored) give_tile_back(shared, ring, extra);
 #endif
-#if PROLOGUE
-    const u32 first_row = COOPERATIVE ? consumer * WARPGROUP_M : 0;
-    const PreparedRows rows = prepared_rows(at_tile.row * TILE_M + first_row, p);
-    u32 channel = prepared_channel(my_slices(p).begin);
-    PreparedExtras ahead;  // of the next slice
-    read_extras(ahead, channel, rows, EXTRA_NAMES p);
-#endif
-    // The next consumer prepares its tile beside this one, as soon as all slices of this one are there.
+    // Of a group the consumers have a tile each; the last group may have fewer.
+    u32 others = GROUP > 1 ? 0 : CONSUMERS - 1 - consumer;
+#pragma unroll
+    for (u32 i = 1; i < GROUP; ++i) others += consumer + i < CONSUMERS && tile + i * tile_step() < p.tiles;
+    const u32 next = others > 0 ? consumer + 1 : 0;
+    Prepared prepared;
     bool gave_turn = COOPERATIVE;
 #if PROLOGUE
+    prepared.rows = prepared_rows(at_tile.row * TILE_M + (COOPERATIVE ? consumer * WARPGROUP_M : 0), p);
+    prepared.channel = prepared_channel(my_slices(p).begin);
+    read_extras(prepared.extras, prepared.channel, prepared.rows, EXTRA_NAMES p);
+    // The next consumer prepares its tile beside this one, as soon as all slices of this one are there.
     if (!COOPERATIVE && slices <= STAGES) {
       RingPlace<STAGES> of_slice = place;
 #pragma unroll 1
       for (u32 s = 0; s < slices; ++s, of_slice.advance()) wait_for_phase(full(shared, of_slice.stage), of_slice.phase);
-      give_turn(shared, consumer);
+      give_turn(shared, next);
       gave_turn = true;
     }
 #endif
     Sum sums[BLOCKS_M][TILE_N / 2];  // of the second product, too: an array of its own would get registers beside these
-    u32 before = 0;
-#pragma unroll 1
-    for (u32 s = 0; s < slices; ++s) {
-#if PROLOGUE
-      const u32 c = channel;
-      const PreparedExtras extras = ahead;
-      channel += PER_SLICE;
-      if (s + 1 < slices) read_extras(ahead, channel, rows, EXTRA_NAMES p);
-#endif
-      wait_for_phase(full(shared, place.stage), place.phase);
-#if PROLOGUE
-      prepare(dynamic_shared() + place.stage * STAGE + first_row * SLICE, c, extras, rows, p);
-      publish_shared();
+#if SHORTCUT && !FUSED_PAIR
+    multiply_tile(sums, shared, consumer, place, before, my_slices(p).end, next, gave_turn, prepared, EXTRA_NAMES p);
+    if (!COOPERATIVE) place.advance(others * before + consumer * slices);
+    if (!FIXED && ALL_ARRAYS > 0) {
+      wait_for_groups<0>();
       meet_warps(consumer, 128);
-#endif
-      const u32 at = shared + place.stage * STAGE;
-      const u32 taps = taps_of_slice(p);
-      u32 at_a = at + (COOPERATIVE ? consumer * WARPGROUP_M * SLICE : 0), slice = s;
-      [[maybe_unused]] u32 tap_w = 0;
-#pragma unroll 1
-      for (u32 tap = 0; tap < taps; ++tap) {
-        const u32 at_b = place_of_b(shared, place.stage, slice);
-        renew(sums);
-#if MATRICES == 2
-        multiply_slice_by_rows(sums, at_a, at_b, slice > 0);
-#else
-        multiply_slice<SLICE>(sums, at_a, at_b, slice > 0);
-#endif
-        // All warps arrive: otherwise the next consumer could finish a round while one of these has not started its
-        // own. With PATCH many products follow, and those of the next consumer may run beside them.
-        if (!gave_turn && s + 1 == slices && tap == 0) give_turn(shared, consumer);
-        // The previous slice is no longer read when at most this group of products is in flight.
-        wait_for_products<1>();
-        if (s > 0 && tap == 0) release(shared, before);
-        if constexpr (PATCH) {
-          slice += p.channel_slices;
-          at_a += u32(p.dilation_w) * SLICE;
-          if (++tap_w == p.taps_w) {
-            tap_w = 0;
-            at_a += (u32(p.dilation_h) * p.walked_w.divisor - p.taps_w * u32(p.dilation_w)) * SLICE;
-          }
-        }
-      }
-      before = place.stage;
-      place.advance();
     }
-    wait_for_products<0>();
-    renew(sums);
-    release(shared, before);
-    if (!COOPERATIVE) place.advance((CONSUMERS - 1) * slices);
+    put_shortcut(sums, early, column, arrays, first_column, EXTRA_NAMES p);
+    if (!COOPERATIVE) wait_for_phase(turn_of(shared, consumer), turn), turn ^= 1;
+#endif
+    multiply_tile(sums, shared, consumer, place, slices, 0, next, gave_turn, prepared, EXTRA_NAMES p);
+    if (!COOPERATIVE)
+      place.advance(GROUP > 1 ? (CONSUMERS - 1 - consumer) * slices + consumer * before : (CONSUMERS - 1) * slices);
 #if SPLITS > 1
 #pragma unroll
     for (int m = 0; m < BLOCKS_M * 2; ++m)
@@ -1080,10 +1236,10 @@ DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, [[maybe_u
 #if THIRD
     Sum third_sums[BLOCKS_M][THIRD_N / 2];
 #endif
-    if (!FIXED && ARRAYS > 0) wait_for_groups<0>();
+    if (!SHORTCUT && !FIXED && ARRAYS > 0) wait_for_groups<0>();
     // The barrier comes before a thread reads what others have written. After it every warp has finished the tile
     // before the last, too, whose arrays are overwritten next.
-    if (!FIXED && ARRAYS > 0) meet_warps(consumer, 128);
+    if (!SHORTCUT && !FIXED && ARRAYS > 0) meet_warps(consumer, 128);
 #pragma unroll 1
     for (u32 chunk = 0; chunk < CHUNKS; ++chunk) {
 #if STORED
@@ -1091,13 +1247,30 @@ DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, [[maybe_u
 #endif
 #if FUSED_PAIR
       read_early(early, earlier, row, chunk * TILE_N + my_column, EXTRA_NAMES p);
+#if SHORTCUT
+      const u32 held = ring * EXTRA_STAGES + extra.stage,
+                at_held = shared + EXTRAS_AT + held * TILE_EXTRA + (COOPERATIVE ? consumer * WARPGROUP_M * SLICE : 0);
+      if (chunk == 0) wait_for_phase(extra_full(shared, held), extra.phase);
+      renew(sums);
+#pragma unroll
+      for (int s = 0; s < SHORTCUT_SLICES; ++s)
+        multiply_slice<SLICE>(sums, at_held + s * (TILE_M * SLICE),
+                              shared + SHORTCUT_AT + (chunk * SHORTCUT_SLICES + s) * BYTES_B, s > 0);
+      wait_for_products<0>();
+      renew(sums);
+      if (chunk + 1 == CHUNKS) {
+        if (thread % 32 == 0) arrive(extra_empty(shared, held));
+        extra.advance();
+      }
+      put_shortcut(sums, early, chunk * TILE_N + column, arrays, first_column, EXTRA_NAMES p);
+#endif
       renew(sums);
       multiply_rows<THEN_SLICE, BYTES_THEN>(sums, between, shared + THEN_AT + chunk * (THEN_SLICES * BYTES_THEN), 0);
       wait_for_products<0>();
       renew(sums);
 #endif
       u8* tile_out = nullptr;
-#if EXTRA_STAGES
+#if EXTRA_STAGES && !SHORTCUT
       const u32 stage = ring * EXTRA_STAGES + extra.stage;
       wait_for_phase(extra_full(shared, stage), extra.phase);
       tile_out = dynamic_shared() + EXTRAS_AT + stage * TILE_OUT;
@@ -1113,7 +1286,7 @@ DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, [[maybe_u
       wait_for_products<0>();
       renew(third_sums);
 #endif
-#if EXTRA_STAGES
+#if EXTRA_STAGES && !SHORTCUT
       if ((chunk + 1) % EXTRA_CHUNKS != 0 && chunk + 1 < CHUNKS) continue;
 #if STORED
       store_rows(shared + EXTRAS_AT + stage * TILE_OUT, my_row - thread % 32 / 4, at_tile.row * TILE_M,
@@ -1149,7 +1322,10 @@ extern "C" __global__ void CLUSTER __launch_bounds__(128 * (1 + CONSUMERS), LEAS
              third::Output* third_out,
 #endif
              const __grid_constant__ TensorMap map_a, const __grid_constant__ TensorMap map_b,
-#if EXTRA_STAGES
+#if SHORTCUT
+             const __grid_constant__ TensorMap map_of_shortcut,
+#endif
+#if EXTRA_STAGES && !SHORTCUT
              const __grid_constant__ TensorMap map_extra,
 #endif
 #if STORED
@@ -1160,6 +1336,9 @@ extern "C" __global__ void CLUSTER __launch_bounds__(128 * (1 + CONSUMERS), LEAS
 #endif
 #if THIRD
              const __grid_constant__ TensorMap map_third,
+#endif
+#if SHORTCUT && FUSED_PAIR
+             const __grid_constant__ TensorMap map_of_beside,
 #endif
              const __grid_constant__ Parameters p) {
   const u32 shared = shared_address(dynamic_shared());
@@ -1173,6 +1352,16 @@ extern "C" __global__ void CLUSTER __launch_bounds__(128 * (1 + CONSUMERS), LEAS
 #else
   [[maybe_unused]] const TensorMap* const map_of_third = nullptr;
   Output* const third_out = nullptr;
+#endif
+#if SHORTCUT
+  const TensorMap* const map_shortcut = &map_of_shortcut;
+#else
+  const TensorMap* const map_shortcut = nullptr;
+#endif
+#if SHORTCUT && FUSED_PAIR
+  const TensorMap* const map_beside = &map_of_beside;
+#else
+  [[maybe_unused]] const TensorMap* const map_beside = nullptr;
 #endif
   launch_dependents();
   if (threadIdx.x == 0) {
@@ -1199,7 +1388,7 @@ extern "C" __global__ void CLUSTER __launch_bounds__(128 * (1 + CONSUMERS), LEAS
   if (threadIdx.x == 0) {
     load_weights_ahead(shared, map_b, p);
 #if FUSED_PAIR
-    load_then(shared, map_then, map_of_third);
+    load_then(shared, map_then, map_of_third, map_beside);
 #endif
   }
 #if SPLITS > 1
@@ -1216,11 +1405,15 @@ extern "C" __global__ void CLUSTER __launch_bounds__(128 * (1 + CONSUMERS), LEAS
 #endif
   if (threadIdx.x < 128) {
     if constexpr (CONSUMERS > 1) give_registers<FEW>();
-    if (threadIdx.x == 0) fill_ring(shared, map_a, map_b, p);
+    if (threadIdx.x == 0) fill_ring(shared, map_a, map_b, map_shortcut, p);
 #if EXTRA_STAGES
     // Threads of the other three warps of the producer load the residual, one for each ring.
     if (const u32 ring = threadIdx.x / 32 - 1 + threadIdx.x % 32 * 3; threadIdx.x >= 32 && ring < RINGS)
+#if SHORTCUT
+      fill_extras(shared, ring, map_of_shortcut, p);
+#else
       fill_extras(shared, ring, map_extra, p);
+#endif
 #endif
   } else {
     if constexpr (CONSUMERS > 1) take_registers<MANY>();

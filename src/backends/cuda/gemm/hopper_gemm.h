@@ -29,15 +29,18 @@ struct HopperGemm {
   bool of_results = false;
   // Of ops::GatedMatMul: `columns` are the product's, and those of the output half as many.
   bool gated = false;
+  // A shortcut is multiplied in K slices of the convolution that it joins, and its columns are in that one's order.
+  int64_t given_slice = 0, given_v = 0;
   int extra = -1;  // the epilogue input of the output's shape and element size (a residual), if there is just one
   int arrays = 0;  // number of inputs that are is_channel_array
 
   int64_t element() const { return size_of(a); }
   // Neighbouring columns of a thread: prepacked columns are ordered so that it stores 16 bytes.
-  int64_t v() const { return computed_b ? 2 : 16 / size_of(result); }
+  int64_t v() const { return given_v ? given_v : computed_b ? 2 : 16 / size_of(result); }
   // Bytes of a K slice. Those of several taps have the least padding. Of a single tap padding is of few products, and
   // each slice takes time of its own, about as much as so many bytes.
   int64_t slice() const {
+    if (given_slice) return given_slice;
     if (b_by_rows) return 128;
     const int64_t bytes = channels * element(), each = kernel[0] * kernel[1] > 1 ? 0 : prologue ? 32 : 12;
     int64_t best = 128;
@@ -81,15 +84,32 @@ HopperGemm hopper_gemm_of(const Problem& problem);
 // The product of a gated one, before its columns become half as many; nothing if the problem is not one.
 std::optional<Problem> product_of_gated(const Problem& problem);
 
-// The two convolutions of a fused pair, as problems of their own, and the third one that may follow.
+// A convolution whose result is input `at` of the one that it joins.
+struct Shortcut {
+  Problem conv;
+  int at;
+};
+// The two convolutions of a fused pair, as problems of their own, and those that may be there, too: a third one that
+// follows, a shortcut that joins the second.
 struct ConvPair {
   Problem first, second;
   std::optional<Problem> third;
+  std::optional<Shortcut> shortcut;
 };
 // Nothing if the problem is not a fused pair.
 std::optional<ConvPair> conv_pair_of(const Problem& problem);
 // Whether some tile of a fused pair fits into shared memory.
 bool pair_fits(const ConvPair& pair);
+
+// A convolution and the shortcut that joins it, as problems of their own.
+struct WithShortcut {
+  Problem conv;
+  Shortcut shortcut;
+};
+// Nothing if the problem is no convolution with a shortcut.
+std::optional<WithShortcut> with_shortcut_of(const Problem& problem);
+// Whether some tile of it fits into shared memory and registers.
+bool shortcut_fits(const WithShortcut& both);
 
 // What convolutions and matrix products have in common: dtypes, weights (constant, or of a product of 16 bits),
 // alignment, the epilogue. The problem is a convolution or product, and none with a prologue; the limits of im2col and

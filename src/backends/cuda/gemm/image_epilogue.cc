@@ -34,7 +34,7 @@ std::string EpilogueText::text(EpiloguePart part) const {
   struct Names {
     std::string_view space, prefix;
   };
-  constexpr Names kNames[] = {{"", ""}, {"first", "FIRST_"}, {"third", "THIRD_"}};
+  constexpr Names kNames[] = {{"", ""}, {"first", "FIRST_"}, {"third", "THIRD_"}, {"shortcut", "SHORTCUT_"}};
   const auto& [space, prefix] = kNames[size_t(part)];
   const bool apart = part != EpiloguePart::only;
   return concat(apart ? concat("namespace ", space, " {\n", types, "}\n") : types,
@@ -108,7 +108,8 @@ bool is_channel_array(const Problem& problem, size_t i) {
 
 // `gate`: null but for gated_epilogue, and `output` is of its result.
 static ImageEpilogue epilogue_text(const Problem& problem, const Program* gate, DType output, DType accumulator,
-                                   int64_t v, ProgramNumbers& numbers, EpiloguePart part, int input) {
+                                   int64_t v, ProgramNumbers& numbers, EpiloguePart part,
+                                   const EpilogueInputs& inputs) {
   const Dims out = problem.outputs[0].dims();
   ImageEpilogue epilogue;
   const Program& program = epilogue_of(problem);
@@ -121,12 +122,13 @@ static ImageEpilogue epilogue_text(const Problem& problem, const Program* gate, 
                splat = !whole && broadcast_strides(from, out)[inner_axis(problem)] == 0;
     const int kind = whole ? kRows : of_row ? kLines : of_image ? kImages : kColumns;
     const DType dtype = problem.inputs[i].type.dtype;
-    const std::string name = concat('e', int(i) + input);
+    const bool joined = int(i) == inputs.joined;
+    const int input = int(i) + inputs.shift - (inputs.joined >= 0 && int(i) > inputs.joined ? 1 : 0);
+    const std::string name = joined ? std::string(kJoined) : concat('e', input);
     const bool bytes = whole && v % 4 == 0 && wants_bytes_as_floats(program, int(i) - 1, dtype);
     const std::string_view type = memory_type(dtype);
     const std::string loaded = concat(whole ? "(row).x" : of_row ? "(line).x" : "(columns).x", i);
     dtypes.push_back(bytes ? DType::f32 : dtype);
-    epilogue.parameters += concat("const ", type, "* ", name, ", ");
     fields[kind] += concat(bytes ? "Bytes<" : "Vec<", type, ", ", of_row ? 1 : v, "> x", i, "; ");
     loads[kind] += concat("(to).x", i, " = load_",
                           splat   ? "splat"
@@ -141,9 +143,11 @@ static ImageEpilogue epilogue_text(const Problem& problem, const Program* gate, 
                           "); ");
     call += bytes ? byte_argument(type, loaded) : concat(", hold(", loaded, of_row ? ".at[0])" : ".at[v])");
     if (bytes) want_byte_pattern(fields[kColumns], loads[kColumns]);
+    if (joined) continue;
+    epilogue.parameters += concat("const ", type, "* ", name, ", ");
     epilogue.names += concat(name, ", ");
     if (is_channel_array(problem, i)) epilogue.arrays.push_back(concat(type, ", ", name));
-    epilogue.slots.push_back({Slot::Kind::input, int(i) + input, 0});
+    epilogue.slots.push_back({Slot::Kind::input, input, 0});
   }
   std::string arguments = concat(accumulator == DType::f16 ? "op::round_f16" : "", "(sum)", call);
   Program whole = program;
@@ -177,13 +181,13 @@ static ImageEpilogue epilogue_text(const Problem& problem, const Program* gate, 
 }
 
 ImageEpilogue image_epilogue(const Problem& problem, DType accumulator, int64_t v, ProgramNumbers& numbers,
-                             EpiloguePart part, int input) {
-  return epilogue_text(problem, nullptr, problem.outputs[0].type.dtype, accumulator, v, numbers, part, input);
+                             EpiloguePart part, const EpilogueInputs& inputs) {
+  return epilogue_text(problem, nullptr, problem.outputs[0].type.dtype, accumulator, v, numbers, part, inputs);
 }
 
 ImageEpilogue gated_epilogue(const Problem& problem, const Program& gate, DType output, DType accumulator, int64_t v,
                              ProgramNumbers& numbers) {
-  return epilogue_text(problem, &gate, output, accumulator, v, numbers, EpiloguePart::only, 0);
+  return epilogue_text(problem, &gate, output, accumulator, v, numbers, EpiloguePart::only, {});
 }
 
 }  // namespace temper::cuda

@@ -35,13 +35,19 @@ struct ImageEpilogue {
   std::vector<std::string> arrays;  // of those, is_channel_array: "f32, e2"
   std::vector<Slot> slots;          // of the parameters
 };
-// Which epilogue of a kernel of several convolutions it is: that of the first or third one is in namespace first or
-// third, and its macros begin with FIRST_ or THIRD_.
-enum class EpiloguePart { only, first, third };
-// Input i of the problem, but for its first, is input i + `input` of the kernel. Numbers that go with the launch are
-// added to `numbers`.
+// Which epilogue of a kernel of several convolutions it is: that of the first or third one or of a shortcut is in a
+// namespace of that name, and its macros begin with FIRST_, THIRD_ or SHORTCUT_.
+enum class EpiloguePart { only, first, third, shortcut };
+// Where the kernel has the inputs of an epilogue: input i of the problem, but for its first, is input i + `shift` of
+// the kernel. Input `joined`, of the output's shape, is none of these: the kernel makes it, and ROW_EXTRAS reads it
+// from the name kJoined. Those behind it are counted without it.
+struct EpilogueInputs {
+  int shift = 0, joined = -1;
+};
+constexpr std::string_view kJoined = "joined";
+// Numbers that go with the launch are added to `numbers`.
 ImageEpilogue image_epilogue(const Problem& problem, DType accumulator, int64_t v, ProgramNumbers& numbers,
-                             EpiloguePart part = EpiloguePart::only, int input = 0);
+                             EpiloguePart part = EpiloguePart::only, const EpilogueInputs& inputs = {});
 // Of a product whose columns in pairs become the `output` of `gate`: in the place of EPILOGUE there is
 // GATED_EPILOGUE(sum, columns, other, behind, v), of the sums and ColumnExtras of both.
 ImageEpilogue gated_epilogue(const Problem& problem, const Program& gate, DType output, DType accumulator, int64_t v,

@@ -24,6 +24,7 @@ namespace temper::emulator {
 namespace {
 
 constexpr size_t kStackBytes = 128 << 10, kSharedBytes = 256 << 10;
+constexpr unsigned char kGuard = 0x5a;  // behind a block's shared memory
 
 void begin_context(ucontext_t& context, unsigned char* stack, void (*function)(unsigned, unsigned),
                    uintptr_t argument) {
@@ -289,6 +290,7 @@ class Run final : public Machine {
                      first.z + unsigned(b) / cluster_.x / cluster_.y};
       state.shared = pieces[b];
       std::memset(state.shared, 0xff, options_.shared_bytes);
+      std::memset(state.shared + options_.shared_bytes, kGuard, kSharedBytes - options_.shared_bytes);
       for (unsigned t = 0; t < threads_; ++t) {
         const size_t i = b * threads_ + t;
         while (stacks().size() <= i) stacks().push_back(map_memory(kStackBytes));
@@ -335,6 +337,10 @@ class Run final : public Machine {
       if (!lane.products.empty() || !lane.open_products.empty()) complain("a thread ended with products under way");
       if (!lane.stores.empty()) complain("a thread ended while its shared memory was stored");
     }
+    for (const BlockState& state : blocks_)
+      if (!std::all_of(state.shared + options_.shared_bytes, state.shared + kSharedBytes,
+                       [](unsigned char byte) { return byte == kGuard; }))
+        complain("a block wrote behind the shared memory that it was launched with");
   }
   void complain_of_standstill() {
     std::map<std::string, int> waiting;
