@@ -344,7 +344,7 @@ std::unique_ptr<Prepared> prepare_shapes(Graph graph, EngineInfo info, const Bui
   if (in_context && backend.fuses)
     for (size_t i = 0; i < concretes.size(); ++i)
       if (is_one_partition(concretes[i]))
-        made.chains[i] = find_chains(concretes[i], passes_of_shape(options, shapes[i], i), backend, device, cache);
+        made.chains[i] = find_chains(made.concretes[i], passes_of_shape(options, shapes[i], i), backend, device, cache);
   part.emplace(&searches.spent, "whole plans");
   if (in_context) {
     std::vector<std::pair<Graph, size_t>> timed;  // in this order

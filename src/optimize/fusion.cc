@@ -23,14 +23,18 @@ constexpr double kSecondStepMs = 0.0015;
 // faster.
 constexpr int64_t kLeastPositions = 50'000;
 
-// The graph with those chains that are wanted and taken by a tactic.
+bool is_worth_timing(const Graph& graph, const ops::ConvChain& chain, const std::vector<ValueId>& inputs) {
+  const Dims between = chain.first.output_dims(graph.type(inputs[0]).dims(), graph.type(inputs[1]).dims());
+  return element_count(between) / std::max<int64_t>(1, between[1]) >= kLeastPositions;
+}
+
+// The graph with the shortcuts that a tactic takes, and with those chains that are wanted and taken by one.
 Chains chained(Graph graph, const PassOptions& passes, const Backend& backend, const Device& device,
                const PairWanted& wanted) {
   FusionTaken taken = [by_tactic = taken_by(backend, device, {})](const Graph& in, const Op& op,
                                                                   const std::vector<ValueId>& inputs) {
-    const Dims x = in.type(inputs[0]).dims(), weights = in.type(inputs[1]).dims();
-    const Dims between = op.get<ops::ConvChain>().first.output_dims(x, weights);
-    return element_count(between) / std::max<int64_t>(1, between[1]) >= kLeastPositions && by_tactic(in, op, inputs);
+    const auto* chain = op.get_if<ops::ConvChain>();
+    return (!chain || is_worth_timing(in, *chain, inputs)) && by_tactic(in, op, inputs);
   };
   Chains chains;
   run_passes(graph, passes, shapes_pipeline(std::move(taken), wanted, &chains.list));
@@ -77,9 +81,11 @@ FusionTaken taken_by(const Backend& backend, const Device& device, const Binding
   };
 }
 
-Chains find_chains(const Graph& graph, const PassOptions& passes, const Backend& backend, const Device& device,
+Chains find_chains(Graph& graph, const PassOptions& passes, const Backend& backend, const Device& device,
                    const TimingCache& cache) {
-  Chains all = chained(graph, passes.dumped_into("every-pair"), backend, device, [](const ConvPair&) { return true; });
+  const auto none = [](const ConvPair&) { return false; };
+  graph = chained(std::move(graph), passes.dumped_into("apart"), backend, device, none).graph;
+  Chains all = chained(graph, passes.dumped_into("every-pair"), backend, device, std::not_fn(none));
   if (all.list.empty()) return all;
   const PairDecisions* known = cache.fused_pairs.find(key_of(graph, device));
   if (!known) return all;
@@ -89,8 +95,8 @@ Chains find_chains(const Graph& graph, const PassOptions& passes, const Backend&
     if (decision == known->end()) return all;
     if (decision->second) faster.insert(pair.name);
   }
-  Chains decided = chained(graph, passes.dumped_into("faster-pairs"), backend, device,
-                           [&](const ConvPair& pair) { return faster.contains(pair.name); });
+  const auto wanted = [&](const ConvPair& pair) { return faster.contains(pair.name); };
+  Chains decided = chained(graph, passes.dumped_into("faster-pairs"), backend, device, wanted);
   decided.decided = true;
   return decided;
 }
@@ -109,10 +115,10 @@ Plan plan_with_chains(const Graph& graph, const Chains& chains, const PassOption
   auto of_three = [](const ConvPair& pair) { return pair.of_three; };
   const bool threes = std::ranges::any_of(chains.list, of_three);
   const auto ms_chained = times_in(chains.graph);
-  const auto ms_of_pairs =
-      threes
-          ? times_in(chained(graph, passes.dumped_into("pairs-of-two"), backend, device, std::not_fn(of_three)).graph)
-          : ms_chained;
+  auto with = [&](const char* folder, const PairWanted& wanted) {
+    return chained(graph, passes.dumped_into(folder), backend, device, wanted).graph;
+  };
+  const auto ms_of_pairs = threes ? times_in(with("pairs-of-two", std::not_fn(of_three))) : ms_chained;
   std::set<std::string> faster;
   std::map<std::string, double> best;  // of pairs of two, in a chain or apart
   for (const ConvPair& pair : chains.list) {
@@ -127,8 +133,7 @@ Plan plan_with_chains(const Graph& graph, const Chains& chains, const PassOption
   }
   Plan chosen;
   if (!faster.empty()) {
-    const auto wanted = [&](const ConvPair& pair) { return faster.contains(pair.name); };
-    chosen = plan_of(chained(graph, passes.dumped_into("faster-pairs"), backend, device, wanted).graph);
+    chosen = plan_of(with("faster-pairs", [&](const ConvPair& pair) { return faster.contains(pair.name); }));
     PlanBuffers buffers(apart);
     if (!is_faster(chosen, apart, buffers, device)) faster.clear();
   }

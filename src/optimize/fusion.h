@@ -22,13 +22,14 @@ struct Chains {
   Graph graph;                 // with all of them; where it was decided before, with those that were faster
   bool decided = false;
 };
-// `graph` has concrete shapes. `passes` are the options of the shapes pipeline.
-Chains find_chains(const Graph& graph, const PassOptions& passes, const Backend& backend, const Device& device,
+// `graph` has concrete shapes, and gets its shortcuts joined (passes/join_shortcuts.h), as the graph of the chains has
+// them. `passes` are the options of the shapes pipeline.
+Chains find_chains(Graph& graph, const PassOptions& passes, const Backend& backend, const Device& device,
                    const TimingCache& cache);
 
-// As plan_in_context, of the graph in which those convolutions run in chains that are faster so. Both ways of each are
-// timed in plans of all; then a plan with the faster ones is timed beside one with none. `cache` remembers the
-// decision.
+// As plan_in_context, of the graph that find_chains left, in which those convolutions run in chains that are faster so.
+// Both ways of each are timed in plans of all; then a plan with the faster ones is timed beside one with none. `cache`
+// remembers the decision.
 Plan plan_with_chains(const Graph& graph, const Chains& chains, const PassOptions& passes, const Backend& backend,
                       const Device& device, const PlanOptions& options, TimingCache& cache, const Progress& progress);
 

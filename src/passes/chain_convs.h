@@ -15,9 +15,10 @@ struct ConvPair {
   bool of_three = false;  // the first is a pair itself
 };
 using PairWanted = std::function<bool(const ConvPair&)>;
-// A convolution of one tap, a stride of 1 and no padding or groups, that alone reads another one's output, becomes one
-// conv_chain with it, where it is `wanted` and `taken` says so. Another such one joins them that reads their result
-// beside others, and nothing else that is computed. What was made, in the graph's order.
+// A convolution of one tap, a stride of 1 and no padding or groups, perhaps with a shortcut, that alone reads another
+// one's output, becomes one conv_chain with it, where it is `wanted` and `taken` says so. Another such one, without a
+// shortcut, joins them that reads their result beside others, and nothing else that is computed. What was made, in the
+// graph's order.
 std::vector<ConvPair> chain_convs(Graph& graph, const FusionTaken& taken, const PairWanted& wanted,
                                   const BuildTime& time = {});
 

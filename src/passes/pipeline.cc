@@ -224,14 +224,22 @@ Pipeline rows_pipeline(FusionTaken taken) {
 }
 
 Pipeline shapes_pipeline(FusionTaken taken, PairWanted wanted, std::vector<ConvPair>* made) {
-  PassFunction chain = [taken = std::move(taken), wanted = std::move(wanted), made](Graph& graph,
-                                                                                    const PassOptions& options) {
+  PassFunction chain = [taken, wanted = std::move(wanted), made](Graph& graph, const PassOptions& options) {
     std::vector<ConvPair> pairs = chain_convs(graph, taken, wanted, options.time);
     const bool changed = !pairs.empty();
     if (made) *made = std::move(pairs);
     return changed;
   };
-  return {7, "shapes", {{"chain_convs", std::move(chain)}}};
+  PassFunction join = [taken = std::move(taken)](Graph& graph, const PassOptions& options) {
+    return join_shortcuts(graph, taken, options.time);
+  };
+  return {7,
+          "shapes",
+          {
+              // Its shortcut goes with a convolution into a chain.
+              {"join_shortcuts", std::move(join)},
+              {"chain_convs", std::move(chain)},
+          }};
 }
 
 std::vector<std::string_view> pass_names() {

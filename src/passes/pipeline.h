@@ -11,6 +11,7 @@
 #include "passes/attention.h"
 #include "passes/chain_convs.h"
 #include "passes/fuse_neighbours.h"
+#include "passes/join_shortcuts.h"
 #include "passes/lower_precision.h"
 #include "passes/pass.h"
 #include "passes/patches_as_products.h"
@@ -46,8 +47,8 @@ Pipeline blocks_pipeline(FusionTaken taken);
 // For one set of concrete shapes: what few rows are computed together with.
 Pipeline rows_pipeline(FusionTaken taken);
 
-// Behind it, of the pairs of convolutions that are `wanted`. `made`, where it is not null, gets them; it
-// must outlive the pipeline.
+// Behind it, of shortcuts and of the pairs of convolutions that are `wanted`. `made`, where it is not null, gets the
+// pairs; it must outlive the pipeline.
 Pipeline shapes_pipeline(FusionTaken taken, PairWanted wanted, std::vector<ConvPair>* made);
 
 // The names of all passes of all pipelines, each once.

@@ -29,10 +29,10 @@ std::vector<Candidate> in_order(std::vector<Candidate> candidates) {
 
 namespace {
 
-// By itself, or as one of a chain of convolutions (passes/chain_convs.h).
+// By itself, or as one of several convolutions (passes/chain_convs.h, passes/join_shortcuts.h).
 bool computes(const PlanStep& step, const std::string& node) {
   if (step.node == node) return true;
-  return step.problem.op.is<ops::ConvChain>() &&
+  return step.problem.op.is<ops::ConvChain, ops::ShortcutConv>() &&
          concat(" + ", step.node, " + ").find(concat(" + ", node, " + ")) != std::string::npos;
 }
 

@@ -10,6 +10,7 @@
 #include "../paths.h"
 #include "base/file.h"
 #include "graph/ops/attention.h"
+#include "graph/ops/fused.h"
 #include "passes/pipeline.h"
 
 namespace temper {
@@ -57,12 +58,14 @@ class PassCase : public testing::TestWithParam<Case> {};
 // Of the pipelines whose passes need more than the graph.
 std::vector<Pipeline> bound_pipelines(bool by_rows) {
   // No backend takes a convolution of more than four channels, an attention of more than four heads, a chain with more
-  // than 64 channels between, or more than eight rows at once.
+  // than 64 channels between, a shortcut of more than 64 channels read, or more than eight rows at once.
   const FusionTaken few = [](const Graph& g, const Op& op, const std::vector<ValueId>& inputs) {
     if (const auto* attention = op.get_if<ops::Attention>()) return attention->heads <= 4;
     return !conv_of(op) || g.type(inputs[1]).shape[1].value() <= 4;
   };
-  const FusionTaken narrow = [](const Graph& g, const Op&, const std::vector<ValueId>& inputs) {
+  const FusionTaken narrow = [](const Graph& g, const Op& op, const std::vector<ValueId>& inputs) {
+    const auto* joined = op.get_if<ops::ShortcutConv>();
+    if (joined) return g.type(inputs[size_t(joined->conv_inputs)]).shape[1].value() <= 64;
     return g.type(inputs[1]).shape[0].value() <= 64;
   };
   const auto wanted = [](const ConvPair& pair) { return !pair.name.ends_with("unwanted"); };

@@ -428,6 +428,75 @@ TEST_F(CudaScripted, AThirdConvolutionJoinsAChainWhereThatWasFaster) {
   std::filesystem::remove(cache + ".lock");
 }
 
+// The last two convolutions of a residual block, which divides the image's sides by `stride`, and its projection.
+struct ProjectedBlock {
+  std::string text;
+  std::vector<Tensor> blobs;
+  Graph graph() const { return parse_graph(text, blobs); }
+};
+ProjectedBlock projected_block(int64_t batch, int64_t side, int64_t stride) {
+  const auto image = [&](int64_t channels, int64_t size) {
+    return concat("f16[", batch, ',', channels, ',', size, ',', size, ']');
+  };
+  const auto conv = [](int64_t step, int64_t pad) {
+    return concat(" strides=[", step, ',', step, "] dilations=[1,1] pads=[", pad, ',', pad, ',', pad, ',', pad,
+                  "] epilogue=");
+  };
+  const std::string biased = "\"(2) 2=add.f32(0,1) 3=cast.f16(2)\"",
+                    relu = "\"(2) 2=add.f32(0,1) 3=relu.f32(2) 4=cast.f16(3)\"",
+                    sum = "\"(3) 3=add.f32(0,1) 4=cast.f32(2) 5=add.f32(3,4) 6=relu.f32(5) 7=cast.f16(6)\"";
+  const int64_t half = side / stride;
+  const std::string text =
+      concat("graph \"block\"\ninput %x: ", image(64, side), "\ninput %r: ", image(64, side),
+             "\nconst %w: f16[64,64,3,3] = #0\nconst %b: f32[64,1,1] = #1\n", "const %v: f16[256,64,1,1] = #2\n",
+             "const %u: f16[256,64,1,1] = #3\nconst %d: f32[256,1,1] = #4\n", "%a: ", image(64, half),
+             " = conv(%x, %w, %b)", conv(stride, 1), relu, " @\"conv2\"\n", "%p: ", image(256, half),
+             " = conv(%r, %u, %d)", conv(stride, 0), biased, " @\"proj\"\n", "%y: ", image(256, half),
+             " = conv(%a, %v, %d, %p)", conv(1, 0), sum, " @\"conv3\"\n", "output \"y\" = %y\n");
+  const auto half_noise = [](Dims dims, uint32_t seed) { return noise(std::move(dims), seed).converted(DType::f16); };
+  return {text,
+          {half_noise({64, 64, 3, 3}, 1), noise({64, 1, 1}, 2), half_noise({256, 64, 1, 1}, 3),
+           half_noise({256, 64, 1, 1}, 4), noise({256, 1, 1}, 5)}};
+}
+
+std::vector<std::string> nodes_of(const Engine& engine) {
+  std::vector<std::string> nodes;
+  for (const PlanStep& step : engine.plans().at(0)->segments.at(0).steps)
+    if (!step.is_reorder()) nodes.push_back(step.node);
+  return nodes;
+}
+
+TEST_F(CudaScripted, AProjectionIsComputedWithTheConvolutionThatItIsAddedBehind) {
+  const ProjectedBlock block = projected_block(8, 28, 2);  // too small for its chain to be worth timing
+  BuildOptions options;
+  options.device = "cuda:0";
+  const auto engine = build_engine(block.graph(), info_of(options.device), options);
+  EXPECT_EQ(nodes_of(*engine), (std::vector<std::string>{"conv2", "conv3 + proj"}));
+  const PlanFile file = made_of(*engine);
+  for (const char* node : {"conv2", "conv3", "proj"}) EXPECT_EQ(steps_named(file, node).size(), 1u) << node;
+  EXPECT_EQ(steps_named(file, "conv3").at(0).second, steps_named(file, "proj").at(0).second);
+  options.passes.disabled.insert("join_shortcuts");
+  EXPECT_EQ(nodes_of(*build_engine(block.graph(), info_of(options.device), options)).size(), 3u);
+}
+
+TEST_F(CudaScripted, AProjectionOfTheSamePixelsRunsInItsBlocksChain) {
+  const ProjectedBlock block = projected_block(64, 56, 1);
+  const std::string cache = concat(::testing::TempDir(), "/temper_shortcut_", getpid(), ".json");
+  BuildOptions options;
+  options.device = "cuda:0";
+  options.timing_cache = cache;
+  const auto nodes = [&] { return nodes_of(*build_engine(block.graph(), info_of(options.device), options)); };
+  EXPECT_EQ(nodes(), (std::vector<std::string>{"conv2 + conv3 + proj"}));
+  TimingCache kept(cache);
+  const TimingCache before(cache);
+  for (const auto& [key, pairs] : before.fused_pairs.all())
+    kept.fused_pairs.add(key, {{"conv2 + conv3 + proj", false}});
+  kept.save();
+  EXPECT_EQ(nodes(), (std::vector<std::string>{"conv2", "conv3 + proj"}));
+  std::filesystem::remove(cache);
+  std::filesystem::remove(cache + ".lock");
+}
+
 TEST_F(CudaScripted, RecordsOnceAndAgainWhereTheArenaGrew) {
   const auto engine = build(small_graph("n"), "cuda:0", false, {{"x", {{1, 3, 8, 8}, {4, 3, 8, 8}, {64, 3, 8, 8}}}});
   Session session(engine);

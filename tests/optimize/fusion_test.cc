@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which graphs are planned where convolutions could run in chains or with their shortcuts.
+#include "optimize/fusion.h"
+
+#include <gtest/gtest.h>
+
+#include "base/hash.h"
+#include "graph/ops/fused.h"
+
+namespace temper {
+namespace {
+
+using Names = std::vector<std::string>;
+
+// It takes every chain and every shortcut.
+const Tactic tactic = [] {
+  Tactic made{};
+  made.name = "fake";
+  made.supports = [](const Problem& problem, const Device&) {
+    return problem.op.is<ops::ConvChain, ops::ShortcutConv>() ? supported() : refused("it stands alone");
+  };
+  return made;
+}();
+const Tactic* const tactics[] = {&tactic};
+const Backend backend{"fake",  nullptr, [] { return std::span<const Tactic* const>(tactics); },
+                      nullptr, nullptr, nullptr};
+const Device device{.backend = "fake", .fingerprint = "fake"};
+
+// Two residual blocks with projections, the second one of a quarter of the positions.
+Graph two_blocks(int64_t side) {
+  const auto image = [](int64_t channels, int64_t size) {
+    return concat("f16[1,", channels, ',', size, ',', size, ']');
+  };
+  const auto conv = [](int64_t stride, int64_t pad) {
+    return concat(" strides=[", stride, ',', stride, "] dilations=[1,1] pads=[", pad, ',', pad, ',', pad, ',', pad,
+                  "] epilogue=");
+  };
+  const std::string cast = "\"(1) 1=cast.f16(0)\"", sum = "\"(2) 2=cast.f32(1) 3=add.f32(0,2) 4=cast.f16(3)\"";
+  const int64_t half = side / 2;
+  return parse_graph(
+      concat("graph \"blocks\"\ninput %x: ", image(16, side), "\ninput %t: f16[16,16,3,3]\ninput %w: f16[32,16,1,1]\n",
+             "input %s: f16[16,32,3,3]\ninput %u: f16[32,32,1,1]\n", "%a: ", image(16, side), " = conv(%x, %t)",
+             conv(1, 1), cast, " @\"conv2\"\n", "%p: ", image(32, side), " = conv(%x, %w)", conv(1, 0), cast,
+             " @\"proj\"\n", "%y: ", image(32, side), " = conv(%a, %w, %p)", conv(1, 0), sum, " @\"conv3\"\n",
+             "%b: ", image(16, half), " = conv(%y, %s)", conv(2, 1), cast, " @\"conv5\"\n", "%q: ", image(32, half),
+             " = conv(%y, %u)", conv(2, 0), cast, " @\"proj4\"\n", "%z: ", image(32, half), " = conv(%b, %w, %q)",
+             conv(1, 0), sum, " @\"conv6\"\n", "output \"z\" = %z\n"));
+}
+
+Names nodes(const Graph& graph) {
+  Names names;
+  for (int32_t n = 0; n < graph.node_count(); ++n) names.push_back(graph.node({n}).name);
+  return names;
+}
+Names names(const std::vector<ConvPair>& pairs) {
+  Names out;
+  for (const ConvPair& pair : pairs) out.push_back(pair.name);
+  return out;
+}
+
+// Enough positions for the first block's chain, too few for the second one's.
+constexpr int64_t kSide = 224;
+
+TEST(Fusion, ShortcutsAreJoinedWhereNoChainIsWorthTiming) {
+  Graph graph = two_blocks(kSide / 2);
+  const Chains chains = find_chains(graph, {}, backend, device, {});
+  EXPECT_EQ(names(chains.list), Names());
+  EXPECT_EQ(nodes(graph), (Names{"conv2", "conv3 + proj", "conv5", "conv6 + proj4"}));
+}
+
+TEST(Fusion, AConvolutionTakesItsShortcutIntoAChain) {
+  Graph graph = two_blocks(kSide);
+  const Chains chains = find_chains(graph, {}, backend, device, {});
+  EXPECT_EQ(names(chains.list), Names{"conv2 + conv3 + proj"});
+  EXPECT_FALSE(chains.decided);
+  EXPECT_EQ(nodes(graph), (Names{"conv2", "conv3 + proj", "conv5", "conv6 + proj4"}));
+  EXPECT_EQ(nodes(chains.graph), (Names{"conv2 + conv3 + proj", "conv5", "conv6 + proj4"}));
+}
+
+TEST(Fusion, WhatWasDecidedOfAChainHoldsForTheGraphWithItsShortcutsJoined) {
+  Graph graph = two_blocks(kSide);
+  find_chains(graph, {}, backend, device, {});
+  const std::string key = decision_key(hex(xxh3(print(graph))), device.fingerprint);
+  for (const bool faster : {false, true}) {
+    TimingCache cache;
+    cache.fused_pairs.add(key, {{"conv2 + conv3 + proj", faster}});
+    Graph again = two_blocks(kSide);
+    const Chains chains = find_chains(again, {}, backend, device, cache);
+    EXPECT_TRUE(chains.decided);
+    EXPECT_EQ(nodes(again), nodes(graph));
+    EXPECT_EQ(nodes(chains.graph), faster ? (Names{"conv2 + conv3 + proj", "conv5", "conv6 + proj4"}) : nodes(graph));
+  }
+}
+
+TEST(Fusion, EitherPassMayBeDisabled) {
+  Graph graph = two_blocks(kSide);
+  EXPECT_EQ(names(find_chains(graph, {.disabled = {"chain_convs"}}, backend, device, {}).list), Names());
+  EXPECT_EQ(nodes(graph), (Names{"conv2", "conv3 + proj", "conv5", "conv6 + proj4"}));
+  graph = two_blocks(kSide);
+  const Chains chains = find_chains(graph, {.disabled = {"join_shortcuts"}}, backend, device, {});
+  EXPECT_EQ(nodes(graph), nodes(two_blocks(kSide)));
+  EXPECT_EQ(nodes(chains.graph), (Names{"proj", "conv2 + conv3", "conv5", "proj4", "conv6"}));
+}
+
+}  // namespace
+}  // namespace temper
