@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // NVRTC's interface over the compiler of the CPU: what it makes of a kernel is a shared library that an emulated GPU
 // runs (emulator.h). Texts that hold PTX are replaced by those of this folder.
+#define XXH_INLINE_ALL
 #include <stdlib.h>
 #include <unistd.h>
+#include <xxhash.h>
 
+#include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -11,6 +15,7 @@
 #include <regex>
 #include <sstream>
 #include <string>
+#include <vector>
 
 namespace {
 
@@ -53,7 +58,70 @@ std::string ran(const std::string& command, const fs::path& log) {
   return result == 0 ? "" : read(log) + "(" + command + ")";
 }
 
+// Libraries of kernels that were made before: reading the text, linking it and starting what does both takes five
+// times what a small kernel then runs, and ccache keeps no linked file. A name is a digest of all that a library is
+// made of.
+class Made {
+ public:
+  Made(const Program& program, int count, const char* const* options) {
+    add(program.text);
+    for (const auto& [name, text] : program.headers) add(name), add(text);
+    for (int i = 0; i < count; ++i) add(options[i]);
+    for (const std::string& text : own_texts()) add(text);
+    XXH128_canonical_t bytes;
+    XXH128_canonicalFromHash(&bytes, XXH3_128bits(all_.data(), all_.size()));
+    std::string name;
+    char digits[3];
+    for (const unsigned char byte : bytes.digest) std::snprintf(digits, sizeof digits, "%02x", byte), name += digits;
+    if (*TEMPER_EMULATOR_KERNELS) path_ = fs::path(TEMPER_EMULATOR_KERNELS) / (name + ".so");
+  }
+  std::string find() const {
+    if (path_.empty()) return "";
+    std::error_code error;
+    fs::last_write_time(path_, fs::file_time_type::clock::now(), error);  // ./dev test removes what nobody asks for
+    return error ? "" : read(path_);
+  }
+  void keep(const std::string& library) const {
+    if (path_.empty()) return;
+    // Under another name first: who looks meanwhile finds all of it or nothing.
+    std::error_code error;
+    fs::create_directories(path_.parent_path(), error);
+    const fs::path unfinished = path_.string() + "." + std::to_string(getpid());
+    std::ofstream out(unfinished, std::ios::binary);
+    out << library;
+    out.close();
+    if (out) fs::rename(unfinished, path_, error);
+    if (!out || error) fs::remove(unfinished, error);
+  }
+
+ private:
+  // With its length: no two lists of texts are then the same characters.
+  void add(const std::string& text) { all_ += std::to_string(text.size()) + ":" + text; }
+  // The compiler, and what this folder adds to a kernel, this file included.
+  static const std::vector<std::string>& own_texts() {
+    static const std::vector<std::string> texts = [] {
+      std::vector<fs::path> files = {"nvrtc.cc", "on_host.h", "machine.h"};
+      for (const auto& entry : fs::directory_iterator(fs::path(TEMPER_EMULATOR_FOLDER) / "support"))
+        files.push_back(fs::path("support") / entry.path().filename());
+      std::sort(files.begin(), files.end());
+      std::vector<std::string> found = {TEMPER_EMULATOR_COMPILER, TEMPER_EMULATOR_COMPILER_VERSION};
+      for (const fs::path& file : files) {
+        found.push_back(file.string());
+        found.push_back(read(fs::path(TEMPER_EMULATOR_FOLDER) / file));
+      }
+      return found;
+    }();
+    return texts;
+  }
+
+  std::string all_;
+  fs::path path_;
+};
+
 int compile(Program& program, int count, const char* const* options) {
+  const Made before(program, count, options);
+  program.made = before.find();
+  if (!program.made.empty()) return 0;
   const Folder folder;
   const fs::path own = TEMPER_EMULATOR_FOLDER;
   for (const auto& [name, text] : program.headers) {
@@ -104,6 +172,7 @@ int compile(Program& program, int count, const char* const* options) {
           folder.path / "log");
   if (!program.log.empty()) return 6;
   program.made = read(folder.path / "kernel.so");
+  before.keep(program.made);
   return 0;
 }
 
