@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 from harness import LONG, Cases
-from wire import FLOAT, INT64, attribute, field, fields, function, graph, ints, model, node, tensor, value, varint
+from wire import FLOAT, INT64, around, attribute, field, fields, function, graph, ints, model, node, tensor, value, varint
 
 REFUSED, FINE, EITHER = (3, 4), (0,), (0, 3, 4)
 X, Y = [value("x", [1, 4])], [value("y", [1, 4])]
@@ -28,6 +28,25 @@ def floats(name, values, dims=None):
 def one(op, inputs=("x",), dims=(1, 4), out=(1, 4), constants=(), opset=17, kinds=(), outputs=("y",), **attributes):
     """A model of one node. `kinds`: more of the model's inputs."""
     return model([node(op, list(inputs), list(outputs), **attributes)], [value("x", list(dims)), *kinds], [value("y", list(out))], constants, opset=opset)
+
+
+def branches(depth):
+    """Graphs inside each other: twice while that is small, then once. What stands around each is put together in the end alone: a
+    graph that is copied for each around it takes a minute for 10,000."""
+    leaf = inner = graph([RELU], [], Y)
+    while depth and len(inner) < 1 << 12:
+        inner = graph([node("If", ["t"], ["y"], then_branch=(inner,), else_branch=(inner,))], [], Y)
+        depth -= 1
+    firsts, lasts, size = [], [], len(inner)
+    for _ in range(depth):
+        first, last = around(6, b"", size, b"")
+        first, last = around(5, field(1, "then_branch") + first, size, last + field(20, 5))
+        first, last = around(1, node("If", ["t"], ["y"]) + first, size, last + attribute("else_branch", (leaf,)))
+        last += graph([], [], Y)
+        firsts.append(first)
+        lasts.append(last)
+        size += len(first) + len(last)
+    return b"".join([*reversed(firsts), inner, *lasts])
 
 
 def wire():
@@ -49,11 +68,7 @@ def wire():
     yield "packed dims", model([RELU], X, Y, [field(1, b"\x01\x04") + field(2, FLOAT) + field(8, "c") + field(9, bytes(16))]), EITHER
     yield "name of no characters", GOOD.replace(field(1, "x"), field(1, b"\xff\xfe")), EITHER
     for depth in (31, 33, 99, 100, 101, 10_000):
-        inner = graph([RELU], [], [value("y", [1, 4])])
-        for _ in range(depth):
-            inner = graph([node("If", ["t"], ["y"], then_branch=(inner,), else_branch=(inner,))] if len(inner) < 1 << 12 else
-                          [node("If", ["t"], ["y"], then_branch=(inner,), else_branch=(graph([RELU], [], [value("y", [1, 4])]),))], [], [value("y", [1, 4])])
-        content = field(1, 8) + field(7, inner + fields(11, [*X, value("t", [], 9)])) + field(8, field(1, "") + field(2, 17))
+        content = field(1, 8) + field(7, branches(depth) + fields(11, [*X, value("t", [], 9)])) + field(8, field(1, "") + field(2, 17))
         yield f"graphs {depth} deep", content, EITHER if depth < 32 else REFUSED
     headers, size = [], 0
     for _ in range(100_000):

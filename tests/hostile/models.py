@@ -12,7 +12,8 @@ X, Y = [value("x", [1, 4])], [value("y", [1, 4])]
 
 def chain(nodes, op="Relu", x=X, y=Y, constants=(), functions=(), domain=""):
     names = ["x", *(f"v{i}" for i in range(nodes - 1)), "y"]
-    return model([node(op, [names[i]], [names[i + 1]], domain) for i in range(nodes)], x, y, constants, functions)
+    same = node(op, [], [], domain)
+    return model([field(1, names[i]) + field(2, names[i + 1]) + same for i in range(nodes)], x, y, constants, functions)
 
 
 def laughs(depth):
@@ -96,7 +97,7 @@ def models():
     yield "chain", chain(1_000_000 if LONG else 50_000), 0
     yield "chain_too_long", chain(1_000_001), 3
     yield "constants", chain(1, constants=[tensor(f"w{i}", [1], FLOAT, bytes(4)) for i in range(1_000_000 if LONG else 50_000)]), 0
-    yield "empty_constants", chain(1, constants=[b""] * 10_000_000), 3
+    yield "empty_constants", chain(1, constants=field(5, b"") * 10_000_000), 3
     yield "long_name", chain(1).replace(field(1, "x"), field(1, "x" * (10_000_000 if LONG else 1_000_000))), None
     yield "long_shape", model([node("Relu", ["x"], ["y"])], [value("x", [1] * 30_000)], Y), None
     for name, content in bombs(1 << 30):

@@ -3,9 +3,12 @@
 import struct
 
 FLOAT, INT64 = 1, 7
+BYTES = [bytes([n]) for n in range(128)]
 
 
 def varint(n):
+    if 0 <= n < 128:  # nearly all
+        return BYTES[n]
     n &= (1 << 64) - 1
     out = bytearray()
     while n > 127:
@@ -25,7 +28,13 @@ def field(number, content):
 
 
 def fields(number, contents):
-    return b"".join(field(number, c) for c in contents)
+    """Bytes are fields that are written already."""
+    return contents if isinstance(contents, bytes) else b"".join([field(number, c) for c in contents])
+
+
+def around(number, before, size, after):
+    """What stands before and behind `size` bytes in a field that holds `before`, these and `after`."""
+    return varint(number << 3 | 2) + varint(len(before) + size + len(after)) + before, after
 
 
 def attribute(name, value):
