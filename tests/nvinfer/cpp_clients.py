@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""usage: cpp_clients.py TEMPER SOURCE_DIR [CXX]: C++14 programs that know TensorRT alone are compiled and linked by its names, behind
+"""usage: cpp_clients.py TEMPER SOURCE_DIR [[CCACHE] CXX]: C++14 programs that know TensorRT alone are compiled and linked by its names, behind
 `temper as-tensorrt --device cpu`, record our library, and compute what ONNX Runtime does, one of them with a network that it builds layer by layer; wrong use fails without a crash."""
 import pathlib
 import re
@@ -13,7 +13,7 @@ import onnx
 import onnxruntime
 
 temper, source = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2])
-compiler = sys.argv[3] if len(sys.argv) > 3 else "c++"
+compiler = sys.argv[3:] or ["c++"]
 model = source / "models/digits_cnn.onnx"
 
 
@@ -25,9 +25,10 @@ def run(api, *words):
 
 
 def compiled(api, name, folder, *flags, of="cpp"):
-    program = folder / f"{name}_{api}"
-    run(api, compiler, *flags, "-std=c++14", "-Wall", "-Wextra", "-pedantic", "-Werror", source / f"tests/nvinfer/{of}/{name}.cc", "-o", program,
-        "-lnvinfer", "-lnvonnxparser", "-lnvinfer_plugin", "-lcudart")  # fmt: skip
+    """Compiled and linked in two commands: ccache keeps what is compiled alone."""
+    program, compiled_alone = folder / f"{name}_{api}", folder / f"{name}_{api}.o"
+    run(api, *compiler, *flags, "-std=c++14", "-Wall", "-Wextra", "-pedantic", "-Werror", "-c", source / f"tests/nvinfer/{of}/{name}.cc", "-o", compiled_alone)
+    run(api, compiler[-1], *flags, compiled_alone, "-o", program, "-lnvinfer", "-lnvonnxparser", "-lnvinfer_plugin", "-lcudart")
     recorded = subprocess.run(["readelf", "-d", program], capture_output=True, text=True, check=True).stdout
     assert "[libtemper_nvinfer.so.0]" in recorded and "libnvinfer" not in recorded and "cudart" not in recorded, recorded
     return program
@@ -35,7 +36,7 @@ def compiled(api, name, folder, *flags, of="cpp"):
 
 def names_of(api):
     """The classes and enumerations of the headers in that release, with their public members."""
-    words = [compiler, "-E", "-P", "-std=c++14", f"-DTEMPER_NVINFER_API={api}", f"-I{source}/include/nvinfer", "-include", "NvInferPlugin.h", "-include", "NvOnnxParser.h",
+    words = [compiler[-1], "-E", "-P", "-std=c++14", f"-DTEMPER_NVINFER_API={api}", f"-I{source}/include/nvinfer", "-include", "NvInferPlugin.h", "-include", "NvOnnxParser.h",
              "-x", "c++", "/dev/null"]  # fmt: skip
     text = subprocess.run(words, capture_output=True, text=True, check=True).stdout
     text = text[text.index("namespace nvinfer1") :]
@@ -147,7 +148,7 @@ with tempfile.TemporaryDirectory() as folder:
         assert done.stdout == "every wrong use failed\n" and "wrote 28 bytes beyond a buffer" in done.stderr, done
     # Names that went with a release do not compile, and without the stand-in nothing does.
     for api, name, device, missing in (("10.13", "client_8", "cpu", "getBindingIndex"), ("11.1", "client_10", "cpu", "IInt8MinMaxCalibrator")):
-        command = [temper, "as-tensorrt", "--device", device, "--api", api, "--", compiler, "-std=c++14", "-fsyntax-only", source / f"tests/nvinfer/cpp/{name}.cc"]
+        command = [temper, "as-tensorrt", "--device", device, "--api", api, "--", compiler[-1], "-std=c++14", "-fsyntax-only", source / f"tests/nvinfer/cpp/{name}.cc"]
         done = subprocess.run(command, capture_output=True, text=True)
         assert done.returncode and missing in done.stderr, done.stderr
 print("clients of 8.6 and 10.13 answer as ONNX Runtime does; every wrong use is refused")
