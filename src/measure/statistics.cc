@@ -2,6 +2,7 @@
 #include "measure/statistics.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <numeric>
 #include <random>
@@ -80,6 +81,30 @@ size_t rank_of_interval(size_t n, double confidence) {
   return k;
 }
 
+// One bit for each of many values.
+class Bits {
+ public:
+  template <typename Is>
+  Bits(size_t count, Is is) : words_(count / 64 + 2) {  // a word of zeros behind the last
+    for (size_t i = 0; i < count; ++i) words_[i / 64] |= uint64_t(is(i)) << (i % 64);
+  }
+  bool operator[](size_t i) const { return words_[i / 64] >> (i % 64) & 1; }
+  // How many i have this one's bit i and the other's bit i + lag.
+  int64_t common(const Bits& other, size_t lag) const {
+    const size_t words = lag / 64, bits = lag % 64;
+    int64_t sum = 0;
+    for (size_t w = 0; w + words + 1 < words_.size(); ++w) {
+      const uint64_t here = other.words_[w + words] >> bits;
+      const uint64_t next = bits ? other.words_[w + words + 1] << (64 - bits) : 0;
+      sum += std::popcount(words_[w] & (here | next));
+    }
+    return sum;
+  }
+
+ private:
+  std::vector<uint64_t> words_;
+};
+
 std::optional<Interval> interval_of_rank(std::vector<double> values, size_t k) {
   if (k == 0) return std::nullopt;
   std::sort(values.begin(), values.end());
@@ -144,25 +169,29 @@ double correlation_time(const std::vector<double>& values, double p) {
   const size_t n = values.size();
   if (n < 8) return 1;
   const double level = p == 0.5 ? median(values) : percentile(values, p);
-  std::vector<double> above(n);
-  for (size_t i = 0; i < n; ++i) above[i] = (double(values[i] > level) - double(values[i] < level) + 1) / 2;
-  const double share = mean(above);
-  double squares = 0;
-  for (double& value : above) {
-    value -= share;
-    squares += value * value;
-  }
-  if (squares <= 0) return 1;
+  // A value counts 0 below the level, 1/2 at it and 1 above: half of its bits in `least` and `most`. Products of such
+  // counts are bits of two words, and a run of seconds has so many values that their sums, lag by lag, are what takes
+  // the time here.
+  const Bits least(n, [&](size_t i) { return !(values[i] < level); });
+  const Bits most(n, [&](size_t i) { return values[i] > level; });
+  const auto count = [&](size_t i) { return (double(least[i]) + double(most[i])) / 2; };
+  const double all = double(least.common(least, 0) + most.common(most, 0)) / 2, share = all / double(n);
+  double first = all, last = all;  // the sums of those that have another `lag` behind them, and before them
   const auto correlation = [&](size_t lag) {
-    double sum = 0;
-    for (size_t i = lag; i < n; ++i) sum += above[i] * above[i - lag];
-    return sum / squares;
+    if (lag > 0) first -= count(n - lag), last -= count(lag - 1);
+    const auto products =
+        double(least.common(least, lag) + least.common(most, lag) + most.common(least, lag) + most.common(most, lag)) /
+        4;
+    return products - share * (first + last) + double(n - lag) * share * share;
   };
-  double time = -1;
+  const double squares = correlation(0);
+  if (squares <= 0) return 1;
+  double time = -1, even = squares;
   for (size_t lag = 0; lag + 1 < n / 2; lag += 2) {
-    const double pair = correlation(lag) + correlation(lag + 1);
+    const double pair = (even + correlation(lag + 1)) / squares;
     if (pair <= 0) break;
     time += 2 * pair;
+    even = correlation(lag + 2);
   }
   return std::max(time, 1.0);
 }
