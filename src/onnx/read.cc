@@ -265,6 +265,15 @@ OnnxModel parse(std::string_view bytes, const std::string& folder, const ModelLi
   return model;
 }
 
+// What a broken download leaves may be gigabytes of zeros: they are refused before they are copied. The first byte of
+// a model holds the number of a field, which is not 0.
+void refuse_zeros(const OpenFile& file) {
+  std::byte first{1 << 3};
+  if (file.size() > 0) file.read(0, {&first, 1});
+  if (std::to_integer<int>(first) >> 3 == 0)
+    fail(ErrorKind::bad_file, "this is not an ONNX model (a field has the number 0)");
+}
+
 }  // namespace
 
 OnnxModel parse_onnx(std::string_view bytes, const std::string& folder, const ModelLimits& limits) {
@@ -277,6 +286,7 @@ OnnxModel read_onnx(const std::string& path, const ModelLimits& limits) {
                         // A copy: a map would end in a signal where the file is cut meanwhile.
                         const OpenFile opened(path);
                         if (int64_t(opened.size()) > kMaxModelBytes) refuse_size(int64_t(opened.size()));
+                        refuse_zeros(opened);
                         const FileCopy file(opened);
                         const auto bytes = file.at(0, opened.size());
                         OnnxModel model =

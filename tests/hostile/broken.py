@@ -296,6 +296,9 @@ def files(cases):
         with open(folder / "large.onnx", "wb") as file:
             file.truncate(size)
         yield f"{size} zeros", "large.onnx", (3, 4, 5)
+    (folder / "large.onnx").write_bytes(GOOD)  # is read, since it begins as a model
+    os.truncate(folder / "large.onnx", (1 << 31) - 1 if LONG else 1 << 27)
+    yield "a model and zeros", "large.onnx", REFUSED
 
 
 def changing(cases):
