@@ -47,13 +47,13 @@ def main():
     weight = tensor("w", [8, 3], FLOAT, bytes(range(96)))
     cases.write("m.onnx", model([node("MatMul", ["x", "w"], ["m"]), node("Relu", ["m"], ["y"])], [value("x", ["n", 8])], [value("y", ["n", 3])], [weight]))
     cases.write("m.csv", "".join(",".join(str((i * 37 + k * 11) % 17 / 9) for k in range(8)) + "\n" for i in range(40)))
-    quick = ["--no-timing-cache", "--quick"]
+    quick, brief = ["--no-timing-cache", "--quick"], ["--duration", "50ms"]
     for command in (["build", "m.onnx", "-o", "m.plan", *quick], ["bench", "m.plan", "--json", "result.json", "--iterations", "2", "--warmup", "1"],
                     ["calibrate", "m.onnx", "--data", "m.csv", "-o", "ranges.json", "--method", "minmax"],
-                    ["explain", "m.plan", "-o", "explain.json"], ["build", "m.onnx", "-o", "t.plan", "--quick", "--timing-cache", "timings.json"]):
+                    ["explain", "m.plan", "-o", "explain.json", *brief], ["build", "m.onnx", "-o", "t.plan", "--quick", "--timing-cache", "timings.json"]):
         made = cases.run(*command)
         cases.expect(made.code == 0, made, "what is to be damaged could not be made")
-    profile = cases.run("profile", "m.plan", "--json")
+    profile = cases.run("profile", "m.plan", "--json", *brief)
     cases.write("profile.json", profile.out)
     study = ["study", "m.onnx", "--data", "m.csv", "-o", "study", "--precision", "fp32,int8", "--method", "minmax", "--duration", "100ms", "--quick"]
     done = cases.run(*study)

@@ -34,7 +34,7 @@ def main():
     cases.write("m.csv", "".join(",".join(str((i * 37 + k * 11) % 17 / 9) for k in range(8)) + "\n" for i in range(20)))
     os.makedirs(cases.folder / "pictures")
     quick = ["--no-timing-cache", "--quick"]
-    short = ["--iterations", "2", "--warmup", "1"]
+    short, brief = ["--iterations", "2", "--warmup", "1"], ["--duration", "50ms"]
     wanted = [
         ["inspect", "m.onnx"],
         ["inspect", "m.onnx", "--passes", "on"],
@@ -53,10 +53,10 @@ def main():
         ["verify", "m.onnx", "--no-measure"],
         ["verify", "m.onnx", "--nodes", "--no-measure"],
         ["verify", "m.onnx", "--nodes", "--json", "--no-measure"],
-        ["profile", "m.plan"],
-        ["profile", "m.plan", "--json"],
-        ["explain", "m.plan", "-o", "m.explain.json"],
-        ["explain", "m.plan", "--json"],
+        ["profile", "m.plan", *brief],
+        ["profile", "m.plan", "--json", *brief],
+        ["explain", "m.plan", "-o", "m.explain.json", *brief],
+        ["explain", "m.plan", "--json", *brief],
         ["bench", "m.plan", "--json", "m.json", *short],
         ["compare", "m.json", "m.json"],
         ["compare", "m.json", "m.json", "--json"],

@@ -18,7 +18,7 @@ def main():
     cases.expect(made.code == 0, made, "there is a plan")
     commands = [["inspect", "m.onnx"], ["inspect", "m.plan"], ["build", "m.onnx", "-o", "b.plan", "--quick", "--no-timing-cache", "--threads", "2", "--shapes", "64x256"],
                 ["run", "m.plan"], ["bench", "m.plan", "--iterations", "2", "--warmup", "1"],
-                ["bench", "m.plan", "--iterations", "2", "--warmup", "1", "--streams", "3"], ["profile", "m.plan"]]
+                ["bench", "m.plan", "--iterations", "2", "--warmup", "1", "--streams", "3"], ["profile", "m.plan", "--duration", "50ms"]]
     ended = 0
     for threads in range(4):
         for command in commands:
