@@ -62,10 +62,10 @@ ends_with 3 "no WAV file" "$detect" "$folder/detector.plan" "$source/README.md"
 ends_with 2 "has no 'input'" "$detect" "$folder/digits.plan" "$folder/8000.wav"
 
 # Photographs through a plan: C++, C and the program give the same classes.
-photos=$("$python" -c 'import pathlib, sklearn.datasets as d; print(pathlib.Path(d.__file__).parent / "images")')
+photos=$(PYTHONPATH=$source/python "$python" -c 'import digits_data; print(digits_data.sklearn_folder() / "images")')
 mkdir "$folder/photos"; cp "$photos/china.jpg" "$folder/photos/china, 1.jpg"; cp "$photos/flower.jpg" "$folder/photos/"
 "$temper" zoo cifar_cnn -o "$folder/c.onnx" --quiet
-"$temper" build "$folder/c.onnx" -o "$folder/c.plan" --threads 1 --no-timing-cache --quiet
+"$temper" build "$folder/c.onnx" -o "$folder/c.plan" --threads 1 --no-measure --quiet
 printf 'class %s\n' {0..9} >"$folder/names.txt"
 "$pictures" "$folder/c.plan" "$folder/photos" "$folder/cc.csv" --threads 3 --class-names "$folder/names.txt" >"$folder/said"
 "$pictures_c" "$folder/c.plan" "$folder/photos" "$folder/c.csv" 2 >>"$folder/said"

@@ -1,16 +1,23 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# usage: installed.sh CMAKE BUILD_DIR SOURCE_DIR PYTHON: the examples, as a project of their own, find and link an installed
-# Temper, which has its manual and completions with it and may be moved.
+# usage: installed.sh CMAKE BUILD_DIR SOURCE_DIR PYTHON [CCACHE]: the examples, as a project of their own, find and
+# link an installed Temper, which has its manual and completions with it and may be moved.
 set -euo pipefail
 cmake=$1 build=$2 source=$3 python=$4
 folder=$(mktemp -d)
+# The folder has another name each time, which the compiler cache is not to see.
+cached=(${5:+env "CCACHE_BASEDIR=$folder" CCACHE_NOHASHDIR=1 "$5"})
+launchers=()
+if [[ ${#cached[@]} -gt 0 ]]; then
+  launcher=$(IFS=';'; echo "${cached[*]}")
+  launchers=("-DCMAKE_C_COMPILER_LAUNCHER=$launcher" "-DCMAKE_CXX_COMPILER_LAUNCHER=$launcher")
+fi
 trap 'rm -rf "$folder"' EXIT
 quietly() { "$@" >"$folder/log" 2>&1 || { cat "$folder/log" >&2; exit 1; }; }
 quietly "$cmake" --install "$build" --prefix "$folder/an installation"
 mv "$folder/an installation" "$folder/moved here"  # nothing in it may remember where it was
 cp -r "$source/examples/cpp" "$folder/examples"
-quietly "$cmake" -S "$folder/examples" -B "$folder/build" -G Ninja -DCMAKE_PREFIX_PATH="$folder/moved here"
+quietly "$cmake" -S "$folder/examples" -B "$folder/build" -G Ninja -DCMAKE_PREFIX_PATH="$folder/moved here" "${launchers[@]}"
 quietly "$cmake" --build "$folder/build" -j 2
 installed="$folder/moved here"
 bash "$source/tests/api/examples.sh" "$folder/build" "$installed/bin/temper" "$python" "$source"
@@ -28,7 +35,7 @@ find_package(temper CONFIG REQUIRED)
 add_executable(classify ../examples/classify.cc)
 target_link_libraries(classify temper::temper)
 CMAKE
-quietly "$cmake" -S "$folder/plain" -B "$folder/plain/build" -G Ninja -DCMAKE_PREFIX_PATH="$installed"
+quietly "$cmake" -S "$folder/plain" -B "$folder/plain/build" -G Ninja -DCMAKE_PREFIX_PATH="$installed" "${launchers[@]}"
 quietly "$cmake" --build "$folder/plain/build"
 pc=$(find "$installed" -name temper.pc)
 ln -s "$installed" "$folder/no_space"  # pkg-config's answers are split at blanks
@@ -50,7 +57,10 @@ only=$(LD_LIBRARY_PATH=$(dirname "$pc")/.. "$folder/plain/run_only" "$folder/pla
 [[ $only == "$scores" ]] || { echo "run with libtemper_runtime alone printed: $only" >&2; exit 1; }
 
 # Programs for TensorRT find its names in the installation, and nowhere unasked.
-"$installed/bin/temper" as-tensorrt --device cpu -- c++ -std=c++14 "$source/tests/nvinfer/cpp/wrong_use.cc" -o "$folder/wrong_use" -lnvinfer -lnvonnxparser -lcudart
+cp "$source"/tests/nvinfer/cpp/{wrong_use.cc,common.h} "$folder/"
+as_tensorrt() { (cd "$folder" && "$installed/bin/temper" as-tensorrt --device cpu -- "$@"); }
+as_tensorrt "${cached[@]}" c++ -std=c++14 -c wrong_use.cc -o wrong_use.o
+as_tensorrt c++ wrong_use.o -o wrong_use -lnvinfer -lnvonnxparser -lcudart
 quietly "$installed/bin/temper" build "$source/models/digits_cnn.onnx" -o "$folder/stale.plan" --no-measure --isa base
 said=$("$installed/bin/temper" as-tensorrt --device cpu -- "$folder/wrong_use" "$source/models/digits_cnn.onnx" "$folder/stale.plan" 2>/dev/null)
 [[ $said == "every wrong use failed" ]] || { echo "a program for TensorRT said: $said" >&2; exit 1; }
