@@ -10,15 +10,9 @@ import unittest
 import warnings
 
 import numpy
-import sklearn.datasets
-from common import DIGITS, Case, images
+from common import DIGITS, Case, digits, images
 
 import temper
-
-
-def digits():
-    data = sklearn.datasets.load_digits()
-    return (data.images / 16).astype(numpy.float32).reshape(-1, 1, 8, 8), data.target
 
 
 class CalibrateTest(Case):

@@ -12,6 +12,15 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 DIGITS = str(ROOT / "models/digits_cnn.onnx")
 
 
+def digits():
+    """The handwritten digits of scikit-learn as digits_cnn takes them, and their labels."""
+    sys.path.append(str(ROOT / "python"))  # behind the built package: the one that lies there has no native module
+    import digits_data
+
+    pictures, labels = digits_data.load_digits()
+    return (pictures / 16).astype(numpy.float32)[:, None], labels
+
+
 def images(count, seed=0):
     """Float pictures of 8x8 pixels in the range that digits_cnn was trained on."""
     return numpy.random.default_rng(seed).uniform(0, 1, (count, 1, 8, 8)).astype(numpy.float32)

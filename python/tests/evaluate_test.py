@@ -9,17 +9,11 @@ import threading
 import unittest
 
 import numpy
-import sklearn.datasets
-from common import DIGITS, Case, images
+from common import DIGITS, Case, digits, images
 
 import temper
 
 PROGRAM = pathlib.Path(temper.__file__).parents[2] / "temper"
-
-
-def digits():
-    data = sklearn.datasets.load_digits()
-    return (data.images / 16).astype(numpy.float32).reshape(-1, 1, 8, 8), data.target
 
 
 def told(*arguments, code=0):

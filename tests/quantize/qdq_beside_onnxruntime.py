@@ -18,9 +18,10 @@ import numpy as np
 import onnx
 import onnxruntime
 from onnx import numpy_helper
-from sklearn.datasets import load_digits
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.append(str(HERE.parents[1] / "python"))
+from digits_data import load_digits  # noqa: E402
 
 
 def temper(*command):
@@ -122,7 +123,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="temper_qdq_") as name:
         folder = pathlib.Path(name)
         check_documented_cache(folder)
-        digits = (load_digits().images / 16).astype(np.float32)[:, None]
+        digits = (load_digits()[0] / 16).astype(np.float32)[:, None]
         order = np.random.default_rng(3).permutation(len(digits))
         for method in ("entropy", "percentile", "mse", "minmax"):
             check("digits_cnn", HERE.parents[1] / "models" / "digits_cnn.onnx", digits[order[:400]], digits[order[400:1400]], folder, method)

@@ -16,9 +16,10 @@ import onnx
 import onnxruntime
 from onnx import helper, numpy_helper
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
-from sklearn.datasets import load_digits
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.append(str(HERE.parents[1] / "python"))
+from digits_data import load_digits  # noqa: E402
 TYPES = {np.uint8: onnx.TensorProto.UINT8, np.int8: onnx.TensorProto.INT8}
 
 
@@ -99,7 +100,7 @@ class Digits(CalibrationDataReader):
 
 
 def check_model(folder):
-    digits = (load_digits().images / 16).astype(np.float32)[:, None]
+    digits = (load_digits()[0] / 16).astype(np.float32)[:, None]
     order = np.random.default_rng(3).permutation(len(digits))
     model = HERE.parents[1] / "models" / "digits_cnn.onnx"
     name = onnx.load(model).graph.input[0].name
