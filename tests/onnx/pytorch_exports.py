@@ -203,8 +203,8 @@ def by_functions():
     return helper.make_model(graph, functions=functions, opset_imports=imports, ir_version=8, producer_name="pytorch", producer_version="2.3.0")
 
 
-def check(temper, folder, name, model, threshold):
-    """`threshold`: tensors of at least so many bytes go to m.onnx.data; None: none."""
+def check(temper, folder, name, model, threshold, measured):
+    """`threshold`: tensors of at least so many bytes go to m.onnx.data; None: none. `measured`: by the fastest kernels, not the first."""
     path = folder / name / "m.onnx"
     path.parent.mkdir()
     onnx.checker.check_model(model)
@@ -215,7 +215,7 @@ def check(temper, folder, name, model, threshold):
     onnx.save(model, path, **how)
     assert (path.parent / "m.onnx.data").exists() == (threshold is not None)
     plan = path.with_suffix(".plan")
-    common = ["--timing-cache", folder / "times.json", "--quiet"]
+    common = ["--quiet", *(("--timing-cache", folder / "times.json") if measured else ("--no-measure",))]
     subprocess.run([temper, "build", path, "-o", plan, "--shapes", f"{entry}=1x3x32x32:4x3x32x32:8x3x32x32", *common], check=True)
     good = True
     for batch, what in [(1, plan), (5, plan), (8, plan), (1, path), (3, path)]:
@@ -237,7 +237,8 @@ def main():
     exports = [("traced-17", by_tracing(), None), ("captured-18", by_capturing(18, "s0"), 256), ("captured-19", by_capturing(19, "batch"), 0), ("captured-20", by_capturing(20, "s77"), 256),
                ("functions-18", by_functions(), None), ("functions-data", by_functions(), 256)]
     with tempfile.TemporaryDirectory() as folder:
-        results = [check(temper, pathlib.Path(folder), *export) for export in exports]
+        # All are one network, in the words of each exporter: once is enough to ask which kernels are fast.
+        results = [check(temper, pathlib.Path(folder), *export, measured=export is exports[0]) for export in exports]
     return 0 if all(results) else 1
 
 
