@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every C++ and CUDA source stands as clang-format writes it (.clang-format; the version is in python/requirements-base.txt),
 and no line of src and include has more than 120 characters (tests hold scripts of other languages, line by line).
-`--write` (`./dev format`) repairs the first. Further arguments: files; without any, all of git's."""
+`--write` (`./dev format`) repairs the first. Further arguments: files; without any, all of git's.
+
+A text that passed is not read again while .clang-format and the program stay as they are: build/formatted has a line for each."""
 import concurrent.futures
+import hashlib
 import os
 import pathlib
 import re
@@ -15,6 +18,7 @@ COLUMNS = 120
 SUFFIXES = (".cc", ".h", ".cu", ".cuh", ".c")
 FOLDERS = ("src", "include", "tests", "examples", "python")
 BATCH = 32  # files that one clang-format reads: most of a call is its start
+PASSED = ROOT / "build/formatted"
 
 
 def formatter():
@@ -24,6 +28,13 @@ def formatter():
     except ImportError:
         sys.exit(f"there is no clang-format for {sys.executable}: ./dev setup")
     return pathlib.Path(clang_format.__file__).parent / "data/bin/clang-format"
+
+
+def digests_of(names, program):
+    """Of all that decides whether a file is formatted."""
+    rules = (ROOT / ".clang-format").read_bytes() + program.read_bytes()
+    start = hashlib.sha256(rules).digest()
+    return {name: hashlib.sha256(start + pathlib.Path(name).suffix.encode() + b"\0" + (ROOT / name).read_bytes()).hexdigest() for name in names}
 
 
 def long_lines(name):
@@ -45,13 +56,22 @@ def unformatted(names, program):
 def main():
     program = formatter()
     write, names = "--write" in sys.argv[1:], [name for name in sys.argv[1:] if name != "--write"]
+    everything = not names
     names = names or git_files(FOLDERS, SUFFIXES)
-    batches = [names[i:i + BATCH] for i in range(0, len(names), BATCH)]
+    passed = set(PASSED.read_text().split()) if PASSED.exists() else set()
+    digests = digests_of(names, program)
+    read = [name for name in names if write or digests[name] not in passed]
+    batches = [read[i:i + BATCH] for i in range(0, len(read), BATCH)]
     found = [line for name in names if name.startswith(("src/", "include/")) for line in long_lines(name)]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         if write:
             list(pool.map(lambda batch: subprocess.run([program, "-i", *batch], cwd=ROOT, check=True), batches))
-        found += [line for lines in pool.map(lambda batch: unformatted(batch, program), batches) for line in lines]
+        places = [line for lines in pool.map(lambda batch: unformatted(batch, program), batches) for line in lines]
+    if everything and not places and not write and PASSED.parent.is_dir():
+        new = PASSED.with_suffix(f".{os.getpid()}")
+        new.write_text("\n".join(sorted(digests.values())))
+        new.replace(PASSED)
+    found += places
     print("\n".join(found[:50] + ([f"and {len(found) - 50} more"] if len(found) > 50 else [])) or f"{len(names)} files are formatted")
     return bool(found)
 
