@@ -346,6 +346,17 @@ TEST(EmulatedChain, GivesTheReferencesResultsForRandomShapes) {
                          emulated.gpu(), {SIZE_MAX, "chain", blocks});
 }
 
+// The numbers of its columns are copied to shared memory, which is waited for though no other epilogue has any.
+TEST(EmulatedChain, AThirdEpilogueAloneReadsNumbersOfItsColumns) {
+  const testing::EmulatedGpu emulated;
+  testing::check_lines(
+      "numbers",
+      "conv_chain(f16[2,32,9,7], f16[32,32,1,1]*, f16[64,32,1,1]*, f16[32,64,1,1]*, f32[32,1,1]*) strides=[1,1] "
+      "pads=[0,0,0,0] dilations=[1,1] epilogue=\"(1) 1=cast.f16(0)\" first_inputs=2 then=\"(1) 1=cast.f16(0)\" "
+      "then_inputs=1 third=\"(2) 2=add.f32(0,1) 3=cast.f16(2)\"\n",
+      emulated.compiler(), emulated.gpu(), {SIZE_MAX, "chain", 1});
+}
+
 // On one block consumers have groups of tiles, of which the last is not whole; on many some have none.
 TEST(EmulatedShortcut, GivesTheReferencesResultsForRandomShapes) {
   const testing::EmulatedGpu emulated;

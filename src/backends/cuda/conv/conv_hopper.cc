@@ -101,7 +101,7 @@ extern const Recipe conv_pipeline_recipe, conv_chain_recipe, conv_shortcut_recip
 const Recipe conv_pipeline_recipe{
     "cuda.conv.pipeline",    16,      alone_supports, hopper_gemm_configs,        hopper_gemm_work, "sm_90a",
     hopper_gemm_takes_parts, nullptr, false,          hopper_gemm_expected_clocks};
-const Recipe conv_chain_recipe{"cuda.conv.chain", 13,       pair_supports,          hopper_gemm_configs,
+const Recipe conv_chain_recipe{"cuda.conv.chain", 14,       pair_supports,          hopper_gemm_configs,
                                hopper_gemm_work,  "sm_90a", hopper_gemm_takes_parts};
 const Recipe conv_shortcut_recipe{"cuda.conv.shortcut", 1,        shortcut_supports,      hopper_gemm_configs,
                                   hopper_gemm_work,     "sm_90a", hopper_gemm_takes_parts};

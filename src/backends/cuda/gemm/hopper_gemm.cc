@@ -808,6 +808,7 @@ std::string HopperGemmConstants::text() const {
       {"PATCH", patch},
       {"ARRAYS", arrays},
       {"FIRST_ARRAYS", pair ? pair->first_arrays : 0},
+      {"THIRD_ARRAYS", third ? third->arrays : 0},
       {"SHORTCUT_ARRAYS", shortcut ? shortcut->arrays : 0},
       {"SHORTCUT_SLICES", pair && shortcut ? shortcut->slices : 0}};
   if (pair)
@@ -816,8 +817,7 @@ std::string HopperGemmConstants::text() const {
                                    {"THEN_SLICE", pair->then_slice},
                                    {"THEN_SLICES", pair->then_slices}});
   if (third)
-    numbers.insert(numbers.end(), {{"THIRD_ARRAYS", third->arrays},
-                                   {"THIRD_V", third->v},
+    numbers.insert(numbers.end(), {{"THIRD_V", third->v},
                                    {"THIRD_N", third->columns},
                                    {"THIRD_SLICE", third->slice},
                                    {"THIRD_SLICES", third->slices}});

@@ -88,13 +88,13 @@
 // IM2COL, PATCH (positions of a patch, 0: none), RAGGED, EXTRA_STAGES (0: there is no such tensor; otherwise EXTRA_NAME
 // and Extra are its name and element type), STORED, BY_IMAGE (there are ImageExtras), EXTRA_CHUNKS (chunks of the extra
 // tensor that are loaded at a time), PIECE (bytes of a row of it that lie together), EXTRA_NAMES, CONSTANT_COLUMNS,
-// ARRAYS and FOR_ARRAYS(f), which expands f(i, type, name) for each array, FUSED_PAIR, CHUNKS (1 unless FUSED_PAIR),
-// and the text of image_epilogue. With FUSED_PAIR also FIRST_V, BETWEEN (columns of the first product), THEN_SLICE and
-// THEN_SLICES (bytes of a K slice of the second product, and their number), and the text of image_epilogue for the
-// first convolution, with FIRST_ARRAYS; with SHORTCUT also SHORTCUT_IM2COL, the text of image_epilogue for the
-// shortcut, with SHORTCUT_ARRAYS, JOINED, the name by which ROW_EXTRAS reads its results, and SHORTCUT_SLICES (of a
-// fused pair, otherwise 0); with THIRD also THIRD_V, THIRD_N (its columns), THIRD_SLICE, THIRD_SLICES, and the text of
-// image_epilogue for the third convolution, with THIRD_ARRAYS.
+// ARRAYS and FOR_ARRAYS(f), which expands f(i, type, name) for each array, FIRST_ARRAYS, THIRD_ARRAYS and
+// SHORTCUT_ARRAYS (0 where there is no such convolution), FUSED_PAIR, CHUNKS (1 unless FUSED_PAIR), and the text of
+// image_epilogue. With FUSED_PAIR also FIRST_V, BETWEEN (columns of the first product), THEN_SLICE and THEN_SLICES
+// (bytes of a K slice of the second product, and their number), and the text of image_epilogue for the first
+// convolution; with SHORTCUT also SHORTCUT_IM2COL, the text of image_epilogue for the shortcut, JOINED, the name by
+// which ROW_EXTRAS reads its results, and SHORTCUT_SLICES (of a fused pair, otherwise 0); with THIRD also THIRD_V,
+// THIRD_N (its columns), THIRD_SLICE, THIRD_SLICES, and the text of image_epilogue for the third convolution.
 #include "backends/cuda/support/memory.cuh"
 #include "backends/cuda/support/wgmma.cuh"
 
@@ -1158,7 +1158,7 @@ DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, [[maybe_u
 #endif
 #if SPLITS == 1
   u32 turn_of_arrays = 0;
-  if (FIXED && ALL_ARRAYS + FIRST_ARRAYS > 0) {
+  if (FIXED && ALL_ARRAYS + FIRST_ARRAYS + THIRD_ARRAYS > 0) {
     wait_for_groups<0>();
     meet_warps(CONSUMERS, 128 * CONSUMERS);
   }
