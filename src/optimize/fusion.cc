@@ -101,6 +101,31 @@ Chains find_chains(Graph& graph, const PassOptions& passes, const Backend& backe
   return decided;
 }
 
+Graph graph_of_plan(Graph graph, const Plan& plan, const PassOptions& passes, const Backend& backend,
+                    const Device& device) {
+  if (!backend.fuses) return graph;
+  run_passes(graph, passes, rows_pipeline(taken_by(backend, device, {})));
+  const auto any_step = [&](const auto& is_it) {
+    return std::ranges::any_of(plan.segments,
+                               [&](const Segment& segment) { return std::ranges::any_of(segment.steps, is_it); });
+  };
+  FusionTaken taken = [&](const Graph&, const Op& op, const std::vector<ValueId>&) {
+    const auto* both = op.get_if<ops::ShortcutConv>();
+    return !both || any_step([&](const PlanStep& step) {
+      const auto* chain = step.problem.op.get_if<ops::ConvChain>();
+      return chain ? chain->has_shortcut() && chain->shortcut == both->shortcut && chain->then == both->conv.epilogue
+                   : step.problem.op == op;
+    });
+  };
+  const auto wanted = [&](const ConvPair& pair) {
+    return any_step([&](const PlanStep& step) {
+      return step.node == pair.name || step.node.starts_with(concat(pair.name, " + "));
+    });
+  };
+  run_passes(graph, passes, shapes_pipeline(std::move(taken), wanted, nullptr));
+  return graph;
+}
+
 Plan plan_with_chains(const Graph& graph, const Chains& chains, const PassOptions& passes, const Backend& backend,
                       const Device& device, const PlanOptions& options, TimingCache& cache, const Progress& progress) {
   auto plan_of = [&](const Graph& g) { return plan_in_context(g, backend, device, options, cache, progress); };

@@ -33,4 +33,9 @@ Chains find_chains(Graph& graph, const PassOptions& passes, const Backend& backe
 Plan plan_with_chains(const Graph& graph, const Chains& chains, const PassOptions& passes, const Backend& backend,
                       const Device& device, const PlanOptions& options, TimingCache& cache, const Progress& progress);
 
+// The graph that `plan` was made of, node by node: `graph`, the engine's at the plan's shapes, with the fused rows,
+// shortcuts and chains that the plan has. `passes` are those that the engine was built with.
+Graph graph_of_plan(Graph graph, const Plan& plan, const PassOptions& passes, const Backend& backend,
+                    const Device& device);
+
 }  // namespace temper

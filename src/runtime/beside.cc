@@ -76,9 +76,11 @@ std::vector<StepDifference> run_beside_reference(Session& session, const Graph& 
   std::vector<const void*> in;
   std::vector<Tensor> results;
   std::vector<void*> out;
+  in.reserve(inputs.size());
   for (const Tensor& input : inputs) in.push_back(input.raw().data());
   for (const PortInfo& output : session.current_plan().outputs)
     results.emplace_back(output.type.dtype, output.type.dims());
+  out.reserve(results.size());
   for (Tensor& result : results) out.push_back(result.raw_mutable());
   // Steps stand in the order of the nodes; only the nodes hold constants that were packed.
   std::map<const PlanStep*, size_t> index;

@@ -23,8 +23,8 @@ struct StepDifference {
 };
 
 // One entry per node in the order of execution, reorders left out. `graph` is the one that the session's current plan
-// was made from: Engine::graph() at the concrete shapes. Each output may differ by what rounding makes of sums of its
-// size (1e-5 of its largest value) beside the tolerance.
+// was made from: Engine::graph() at the concrete shapes, on a GPU as graph_of_plan gives it. Each output may differ by
+// what rounding makes of sums of its size (1e-5 of its largest value) beside the tolerance.
 std::vector<StepDifference> run_beside_reference(Session& session, const Graph& graph,
                                                  const std::vector<Tensor>& inputs, const Tolerance& tolerance);
 

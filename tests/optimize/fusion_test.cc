@@ -22,8 +22,11 @@ const Tactic tactic = [] {
   return made;
 }();
 const Tactic* const tactics[] = {&tactic};
-const Backend backend{"fake",  nullptr, [] { return std::span<const Tactic* const>(tactics); },
-                      nullptr, nullptr, nullptr};
+const Backend backend = [] {
+  Backend made{"fake", nullptr, [] { return std::span<const Tactic* const>(tactics); }, nullptr, nullptr, nullptr};
+  made.fuses = true;
+  return made;
+}();
 const Device device{.backend = "fake", .fingerprint = "fake"};
 
 // Two residual blocks with projections, the second one of a quarter of the positions.
@@ -89,6 +92,22 @@ TEST(Fusion, WhatWasDecidedOfAChainHoldsForTheGraphWithItsShortcutsJoined) {
     EXPECT_TRUE(chains.decided);
     EXPECT_EQ(nodes(again), nodes(graph));
     EXPECT_EQ(nodes(chains.graph), faster ? (Names{"conv2 + conv3 + proj", "conv5", "conv6 + proj4"}) : nodes(graph));
+  }
+}
+
+TEST(Fusion, TheGraphOfAPlanHasANodeForEachOfItsSteps) {
+  Graph joined = two_blocks(kSide);
+  const Chains chains = find_chains(joined, {}, backend, device, {});
+  const Graph alone = two_blocks(kSide);  // as of a build that measures nothing
+  for (const Graph* planned : {&alone, &std::as_const(joined), &chains.graph}) {
+    Plan plan;
+    Segment& segment = plan.segments.emplace_back();
+    for (int32_t n = 0; n < planned->node_count(); ++n) {
+      PlanStep& step = segment.steps.emplace_back();
+      step.node = planned->node({n}).name;
+      step.problem.op = planned->node({n}).op;
+    }
+    EXPECT_EQ(print(graph_of_plan(two_blocks(kSide), plan, {}, backend, device)), print(*planned));
   }
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "backends/backend.h"
 #include "base/log.h"
 #include "base/quote.h"
 #include "base/strict_json.h"
@@ -12,6 +13,7 @@
 #include "cli/terminal.h"
 #include "graph/random.h"
 #include "onnx/import.h"
+#include "optimize/fusion.h"
 #include "optimize/model_source.h"
 #include "runtime/beside.h"
 
@@ -49,8 +51,11 @@ nlohmann::json find_drift(Session& session, const std::vector<Tensor>& inputs, c
                           const Options& options, const Context& context) {
   const Engine& engine = session.engine();
   std::vector<Dims> shapes;
+  shapes.reserve(inputs.size());
   for (const Tensor& input : inputs) shapes.push_back(input.dims());
-  const Graph graph = specialize(engine.graph(), bind_shapes(engine.graph(), shapes));
+  const Graph graph = graph_of_plan(specialize(engine.graph(), bind_shapes(engine.graph(), shapes)),
+                                    session.current_plan(), build_options(options.flags, options.model, context).passes,
+                                    find_backend(engine.info().device), engine.device());
   const auto steps = run_beside_reference(session, graph, inputs, options.tolerance);
   const auto first =
       std::find_if(steps.begin(), steps.end(), [](const StepDifference& s) { return s.difference.beyond > 0; });

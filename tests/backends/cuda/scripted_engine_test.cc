@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "bench/bench_engine.h"
 #include "optimize/build_engine.h"
+#include "optimize/fusion.h"
 #include "optimize/in_context.h"
 #include "plan/describe.h"
 #include "plan/planner.h"
@@ -472,6 +473,10 @@ TEST_F(CudaScripted, AProjectionIsComputedWithTheConvolutionThatItIsAddedBehind)
   options.device = "cuda:0";
   const auto engine = build_engine(block.graph(), info_of(options.device), options);
   EXPECT_EQ(nodes_of(*engine), (std::vector<std::string>{"conv2", "conv3 + proj"}));
+  const Graph planned =
+      graph_of_plan(engine->graph(), *engine->plans().at(0), {}, find_backend(options.device), engine->device());
+  ASSERT_EQ(planned.node_count(), 2);  // what temper verify compares step by step
+  EXPECT_EQ(planned.node({1}).name, "conv3 + proj");
   const PlanFile file = made_of(*engine);
   for (const char* node : {"conv2", "conv3", "proj"}) EXPECT_EQ(steps_named(file, node).size(), 1u) << node;
   EXPECT_EQ(steps_named(file, "conv3").at(0).second, steps_named(file, "proj").at(0).second);
