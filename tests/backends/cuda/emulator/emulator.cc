@@ -24,15 +24,16 @@ namespace temper::emulator {
 namespace {
 
 constexpr size_t kStackBytes = 128 << 10, kSharedBytes = 256 << 10;
-constexpr unsigned char kGuard = 0x5a;  // behind a block's shared memory
+// Behind a block's shared memory.
+constexpr unsigned char kGuard = 0x5a;
+constexpr size_t kGuardBytes = 16 << 10;
 
-void begin_context(ucontext_t& context, unsigned char* stack, void (*function)(unsigned, unsigned),
-                   uintptr_t argument) {
+void begin_context(ucontext_t& context, unsigned char* stack, void (*function)()) {
   getcontext(&context);
   context.uc_stack.ss_sp = stack;
   context.uc_stack.ss_size = kStackBytes;
   context.uc_link = nullptr;
-  makecontext(&context, reinterpret_cast<void (*)()>(function), 2, unsigned(argument), unsigned(argument >> 32));
+  makecontext(&context, function, 0);
 }
 
 // When what goes on behind the threads' back is done.
@@ -69,9 +70,7 @@ struct PendingCopy {
 // Sanitizers know of these functions' stacks.
 class Fiber {
  public:
-  void begin(unsigned char* stack, void (*function)(unsigned, unsigned), uintptr_t argument) {
-    begin_context(context_, stack, function, argument);
-  }
+  void begin(unsigned char* stack, void (*function)()) { begin_context(context_, stack, function); }
   void leave_for(Fiber& other) { swapcontext(&context_, &other.context_); }
 
  private:
@@ -81,8 +80,8 @@ class Fiber {
 // swapcontext asks the system for the mask of signals each time, which took half of the time of tests on the emulator.
 class Fiber {
  public:
-  void begin(unsigned char* stack, void (*function)(unsigned, unsigned), uintptr_t argument) {
-    begin_context(context_, stack, function, argument);
+  void begin(unsigned char* stack, void (*function)()) {
+    begin_context(context_, stack, function);
     begun_ = false;
   }
   void leave_for(Fiber& other) {
@@ -99,8 +98,12 @@ class Fiber {
 #endif
 
 struct BlockState;
+// Lanes, with their stacks, are there for all launches: each of a million short-lived ones would take longer to make
+// than what it runs.
 struct Lane {
   Fiber fiber;
+  unsigned char* stack = nullptr;
+  bool idle = false;  // its fiber waits for the next launch; otherwise it is begun anew
   Three thread;
   BlockState* block = nullptr;
   unsigned linear = 0;
@@ -136,6 +139,7 @@ class Run final : public Machine {
     block_dim = options.block;
     grid_dim = options.grid;
     threads_ = options.block.x * options.block.y * options.block.z;
+    running_ = this;
     when_ = When(options.seed % 3);
     one_sleeps_ = options.seed / 3 % 2;
     wakes_early_ = options.seed / 6 % 2;
@@ -259,18 +263,14 @@ class Run final : public Machine {
   void wait_for_products(int groups) override { do_products(groups); }
 
  private:
-  static std::vector<unsigned char*>& stacks() {
-    static std::vector<unsigned char*> all;
-    return all;
-  }
   static unsigned char* map_memory(size_t bytes) {
     void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) std::abort();
     return static_cast<unsigned char*>(memory);
   }
   bool all_done(const BlockState& state) const {
-    for (const Lane& lane : lanes_)
-      if (lane.block == &state && !lane.done) return false;
+    for (const Lane* lane : lanes_)
+      if (lane->block == &state && !lane->done) return false;
     return true;
   }
   void complain(const char* what) {
@@ -281,8 +281,9 @@ class Run final : public Machine {
     blocks_.clear();
     blocks_.resize(cluster_.x * cluster_.y * cluster_.z);
     static std::vector<unsigned char*> pieces;
+    static std::deque<Lane> lanes;
+    while (lanes.size() < blocks_.size() * threads_) lanes.emplace_back();
     lanes_.clear();
-    lanes_.resize(blocks_.size() * threads_);
     for (size_t b = 0; b < blocks_.size(); ++b) {
       if (pieces.size() <= b) pieces.push_back(map_memory(kSharedBytes));
       BlockState& state = blocks_[b];
@@ -290,15 +291,13 @@ class Run final : public Machine {
                      first.z + unsigned(b) / cluster_.x / cluster_.y};
       state.shared = pieces[b];
       std::memset(state.shared, 0xff, options_.shared_bytes);
-      std::memset(state.shared + options_.shared_bytes, kGuard, kSharedBytes - options_.shared_bytes);
+      std::memset(state.shared + options_.shared_bytes, kGuard, kGuardBytes);
       for (unsigned t = 0; t < threads_; ++t) {
-        const size_t i = b * threads_ + t;
-        while (stacks().size() <= i) stacks().push_back(map_memory(kStackBytes));
-        Lane& lane = lanes_[i];
+        Lane& lane = *lanes_.emplace_back(&lanes[b * threads_ + t]);
         lane.block = &state;
         lane.linear = t;
         lane.thread = {t % block_dim.x, t / block_dim.x % block_dim.y, t / block_dim.x / block_dim.y};
-        begin(lane, stacks()[i]);
+        begin(lane);
       }
     }
     pending_.clear();
@@ -317,7 +316,7 @@ class Run final : public Machine {
       if (one_sleeps_ && pass >= wakes_at) sleeping = random_() % warps, wakes_at = pass + wakes_after();
       bool moved = false;
       for (size_t i : order) {
-        Lane& lane = lanes_[i];
+        Lane& lane = *lanes_[i];
         if (i / 32 == sleeping) continue;
         if (lane.done || (lane.word && *lane.word == lane.value)) continue;
         lane.word = nullptr;
@@ -333,19 +332,19 @@ class Run final : public Machine {
       else return complain_of_standstill();
     }
     while (!pending_.empty()) do_some_pending();
-    for (Lane& lane : lanes_) {
-      if (!lane.products.empty() || !lane.open_products.empty()) complain("a thread ended with products under way");
-      if (!lane.stores.empty()) complain("a thread ended while its shared memory was stored");
+    for (const Lane* lane : lanes_) {
+      if (!lane->products.empty() || !lane->open_products.empty()) complain("a thread ended with products under way");
+      if (!lane->stores.empty()) complain("a thread ended while its shared memory was stored");
     }
+    static const std::vector<unsigned char> guard(kGuardBytes, kGuard);
     for (const BlockState& state : blocks_)
-      if (!std::all_of(state.shared + options_.shared_bytes, state.shared + kSharedBytes,
-                       [](unsigned char byte) { return byte == kGuard; }))
+      if (std::memcmp(state.shared + options_.shared_bytes, guard.data(), kGuardBytes) != 0)
         complain("a block wrote behind the shared memory that it was launched with");
   }
   void complain_of_standstill() {
     std::map<std::string, int> waiting;
-    for (const Lane& lane : lanes_)
-      if (!lane.done) ++waiting[lane.waits_for];
+    for (const Lane* lane : lanes_)
+      if (!lane->done) ++waiting[lane->waits_for];
     problem_ = "standstill:";
     for (const auto& [what, count] : waiting)
       problem_ += " " + std::to_string(count) + " threads wait for " + what + ";";
@@ -358,14 +357,24 @@ class Run final : public Machine {
     work();
   }
 
-  void begin(Lane& lane, unsigned char* stack) {
-    lane.fiber.begin(stack, &Run::enter, reinterpret_cast<uintptr_t>(this));
+  void begin(Lane& lane) {
+    if (!lane.stack) lane.stack = map_memory(kStackBytes);
+    if (!lane.idle) lane.fiber.begin(lane.stack, &Run::enter);  // what stood still was left in the middle of a kernel
+    lane.copies.clear();
+    lane.open_copies.clear();
+    lane.products.clear();
+    lane.open_products.clear();
+    lane.stores.clear();
+    lane.done = lane.idle = false;
+    lane.word = nullptr;
   }
-  static void enter(unsigned low, unsigned high) {
-    Run* self = reinterpret_cast<Run*>(uintptr_t(low) | uintptr_t(high) << 32);
-    self->bound_.run();
-    self->lane_->done = true;
-    self->lane_->fiber.leave_for(self->scheduler_);
+  static void enter() {
+    for (;;) {
+      running_->bound_.run();
+      Lane& lane = *running_->lane_;
+      lane.done = lane.idle = true;
+      lane.fiber.leave_for(running_->scheduler_);
+    }
   }
   void resume(Lane& lane) {
     lane_ = &lane;
@@ -510,7 +519,8 @@ class Run final : public Machine {
   When when_;
   unsigned threads_ = 0;
   std::vector<BlockState> blocks_;
-  std::vector<Lane> lanes_;
+  std::vector<Lane*> lanes_;
+  static inline Run* running_ = nullptr;
   std::vector<std::function<void()>> pending_;
   Gate whole_cluster_;
   Lane* lane_ = nullptr;
