@@ -11,10 +11,9 @@ inline const cuda::Recipe& recipe_named(std::string_view name) {
   fail(ErrorKind::usage, "there is no recipe '", name, "'");
 }
 
-// What a recipe offers for a problem, and what it offers for others alone: kernels that read a residual by the copy
-// engine store by it, too, where tiles are many, and tests have few; but not those of computed matrices, which may end
-// within a tile, nor those of patches, whose tiles have rows that are no results, nor those that multiply for a
-// shortcut.
+// What a recipe offers for a problem, and what it offers for others alone: kernels that read a residual by TMA store by
+// it, too, where tiles are many, and tests have few; but not those of computed matrices, which may end within a tile,
+// nor those of patches, whose tiles have rows that are no results, nor those that multiply for a shortcut.
 inline std::vector<Config> all_configs(const cuda::Recipe& recipe, const Problem& problem,
                                        const cuda::GpuProperties& gpu = {}) {
   constexpr std::string_view kStored = " stored", kNoResidual = "#define EXTRA_STAGES 0\n",
