@@ -16,12 +16,19 @@ TensorType after(const Program& program, const TensorType& x) {
 
 Tensor after(const Program& program, const Tensor& x) { return run_program(program, std::span(&x, 1), x.dims()); }
 
+// Inputs begin to end - 1.
+std::vector<Operand> operands_of(const InferContext& context, size_t begin, size_t end) {
+  std::vector<Operand> operands;
+  for (size_t i = begin; i < end; ++i)
+    operands.push_back({context.has(i) ? &context.type(i) : nullptr, context.constant(i), context.contents(i)});
+  return operands;
+}
+
 // The types that `op` infers when its input 0 has type x.
 template <class T>
 std::vector<TensorType> infer_behind(const T& op, const TensorType& x, const InferContext& context) {
-  std::vector<Operand> operands{{&x}};
-  for (size_t i = 1; i < context.size(); ++i)
-    operands.push_back({context.has(i) ? &context.type(i) : nullptr, context.constant(i), context.contents(i)});
+  std::vector<Operand> operands = operands_of(context, 1, context.size());
+  operands.insert(operands.begin(), {&x});
   return op.infer(InferContext(operands, T::name));
 }
 
@@ -100,10 +107,8 @@ std::vector<TensorType> ConvChain::infer(const InferContext& context) const {
   // shortcut.
   auto inferred = [&](const Conv& conv, const TensorType* x, size_t begin, size_t end,
                       const TensorType* joined = nullptr) {
-    std::vector<Operand> operands;
-    if (x) operands.push_back({x});
-    for (size_t i = begin; i < end; ++i)
-      operands.push_back({context.has(i) ? &context.type(i) : nullptr, context.constant(i), context.contents(i)});
+    std::vector<Operand> operands = operands_of(context, begin, end);
+    if (x) operands.insert(operands.begin(), {x});
     if (x && context.has(begin)) {
       const Shape& weights = context.type(begin).shape;
       for (size_t axis = 2; axis < weights.size(); ++axis)
@@ -151,14 +156,9 @@ std::vector<TensorType> ShortcutConv::infer(const InferContext& context) const {
     fail(ErrorKind::bad_file, conv_inputs, " of ", count, " inputs are the convolution's, which a shortcut joins");
   if (shortcut_at < 2 || shortcut_at > conv_inputs)
     fail(ErrorKind::bad_file, "a shortcut before input ", shortcut_at, " of ", conv_inputs);
-  auto operands_of = [&](size_t begin, size_t end) {
-    std::vector<Operand> operands;
-    for (size_t i = begin; i < end; ++i)
-      operands.push_back({context.has(i) ? &context.type(i) : nullptr, context.constant(i), context.contents(i)});
-    return operands;
-  };
-  const TensorType joined = shortcut.infer(InferContext(operands_of(own, count), Conv::name))[0];
-  std::vector<Operand> operands = operands_of(0, own);
+  const std::vector<Operand> theirs = operands_of(context, own, count);
+  const TensorType joined = shortcut.infer(InferContext(theirs, Conv::name))[0];
+  std::vector<Operand> operands = operands_of(context, 0, own);
   operands.insert(operands.begin() + shortcut_at, {&joined});
   std::vector<TensorType> types = conv.infer(InferContext(operands, Conv::name));
   if (types[0].shape != joined.shape)

@@ -97,6 +97,9 @@ std::string random_line(uint64_t seed, int64_t largest, bool patch = false) {
   return line;
 }
 
+// Which numbers a tensor of the dtype has.
+std::string range(const std::string& dtype) { return dtype == "u8" ? "{0..256}" : dtype == "i8" ? "{-128..128}" : ""; }
+
 // A program behind a product: a bias, what is added if there is a `residual`, and a rounding to `result`.
 std::string random_epilogue(Draw& draw, const std::string& result, bool integers, bool residual) {
   const bool bytes = result == "i8" || result == "u8";
@@ -139,9 +142,6 @@ std::string random_chain(uint64_t seed, int64_t largest, bool patch = false, boo
                 columns = (result == "f32" ? 4 : unit) * draw(1, std::max<int64_t>(1, largest / unit));
   const int64_t h = std::max(draw(1, largest / 6), kh), wide = std::max(draw(1, largest / 6), kw),
                 oh = (h + 2 * pad_h - kh) / sh + 1, ow = (wide + 2 * pad_w - kw) / sw + 1;
-  const auto range = [](const std::string& dtype) {
-    return dtype == "u8" ? "{0..256}" : dtype == "i8" ? "{-128..128}" : "";
-  };
   const std::string bias = integers ? "{-5000..5000}" : "";
   std::string line =
       concat("conv_chain(", x, '[', images, ',', channels, ',', h, ',', wide, ']', range(x), ", ", w, '[', between, ',',
@@ -187,9 +187,6 @@ std::string random_shortcut(uint64_t seed, int64_t largest) {
                                                            : "f32";
   const int64_t images = draw(1, 3), columns = unit * draw(1, std::max<int64_t>(1, largest / unit)),
                 oh = draw(1, largest / 6), ow = draw(1, largest / 6);
-  const auto range = [](const std::string& dtype) {
-    return dtype == "u8" ? "{0..256}" : dtype == "i8" ? "{-128..128}" : "";
-  };
   const std::string bias = concat(", f32[", columns, ",1,1]*", integers ? "{-5000..5000}" : "");
   std::string inputs[2], attributes[2];
   for (int i = 0; i < 2; ++i) {

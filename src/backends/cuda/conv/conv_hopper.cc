@@ -38,15 +38,20 @@ Support alone_supports(const Problem& problem) {
   return support.yes() ? hopper_prologue_supports(problem) : support;
 }
 
+// Whether an epilogue reads a tensor of its output's shape, beside input `joined`.
+bool reads_whole(const Problem& conv, int joined = -1) {
+  for (size_t i = 2; i < conv.inputs.size(); ++i)
+    if (int(i) != joined && conv.inputs[i].dims() == conv.outputs[0].dims()) return true;
+  return false;
+}
+
 // Whether the shortcut can join a convolution of those dtypes: `held`, in a fused pair, whose positions it has.
 Support shortcut_supports(const Problem& shortcut, const HopperGemm& joined, bool held) {
   if (Support support = conv_supports(shortcut, false); !support.yes()) return support;
   const HopperGemm s = hopper_gemm_of(shortcut);
   if (s.a != joined.a || s.b != joined.b) return refused("a product of ", joined.a, " with a shortcut of ", s.a);
   if (held && s.im2col) return refused("a shortcut of several taps, strides or padding in a fused pair");
-  for (size_t i = 2; i < shortcut.inputs.size(); ++i)
-    if (shortcut.inputs[i].dims() == shortcut.outputs[0].dims())
-      return refused("the shortcut's epilogue reads a tensor of its output's shape");
+  if (reads_whole(shortcut)) return refused("the shortcut's epilogue reads a tensor of its output's shape");
   return supported();
 }
 
@@ -66,14 +71,11 @@ Support pair_supports(const Problem& problem) {
   for (const HopperGemm& part : products)
     if (part.ragged()) return refused(part.columns, " channels of ", part.result, ", not whole multiples of 16 bytes");
   if (first.a == DType::f32) return refused("operands of f32: nothing rounds the second convolution's to TF32");
-  for (const Problem* part : parts)
-    for (size_t i = 2; (part != &pair->second || pair->shortcut) && i < part->inputs.size(); ++i)
-      if (part->inputs[i].dims() == part->outputs[0].dims() && !(part == &pair->second && int(i) == pair->shortcut->at))
-        return refused("the ",
-                       part == &pair->first    ? "first"
-                       : part == &pair->second ? "second"
-                                               : "third",
-                       " epilogue reads a tensor of its output's shape");
+  if (reads_whole(pair->first)) return refused("the first epilogue reads a tensor of its output's shape");
+  if (pair->shortcut && reads_whole(pair->second, pair->shortcut->at))
+    return refused("the second epilogue reads a tensor of its output's shape");
+  if (pair->third && reads_whole(*pair->third))
+    return refused("the third epilogue reads a tensor of its output's shape");
   if (pair->shortcut)
     if (Support support = shortcut_supports(pair->shortcut->conv, first, true); !support.yes()) return support;
   if (pair_fits(*pair)) return supported();
@@ -89,9 +91,8 @@ Support shortcut_supports(const Problem& problem) {
   const HopperGemm conv = hopper_gemm_of(both->conv);
   if (conv.ragged()) return refused(conv.columns, " channels of ", conv.result, ", not whole multiples of 16 bytes");
   if (Support support = shortcut_supports(both->shortcut.conv, conv, false); !support.yes()) return support;
-  for (size_t i = 2; i < both->conv.inputs.size(); ++i)
-    if (both->conv.inputs[i].dims() == problem.outputs[0].dims() && int(i) != both->shortcut.at)
-      return refused("the epilogue reads a tensor of its output's shape beside the shortcut's");
+  if (reads_whole(both->conv, both->shortcut.at))
+    return refused("the epilogue reads a tensor of its output's shape beside the shortcut's");
   return shortcut_fits(*both) ? supported() : refused("its sums do not fit into registers");
 }
 

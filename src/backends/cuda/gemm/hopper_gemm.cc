@@ -104,12 +104,17 @@ static HopperGemm hopper_gemm_of_results(const Problem& problem) {
   return s;
 }
 
+// The convolution of those inputs, as a problem of its own.
+static Problem conv_problem(const ops::Conv& op, std::span<const Port> inputs) {
+  std::vector<Operand> operands;
+  operands.reserve(inputs.size());
+  for (const Port& port : inputs) operands.push_back({port.present ? &port.type : nullptr});
+  return {op, {inputs.begin(), inputs.end()}, {{op.infer(InferContext(operands, ops::Conv::name))[0]}}};
+}
+
 // The shortcut of those inputs, which joins `conv` at its input `at`.
 static Shortcut join_shortcut(Problem& conv, int64_t at, const ops::Conv& op, std::span<const Port> inputs) {
-  Shortcut shortcut{{op, {inputs.begin(), inputs.end()}}, int(at)};
-  std::vector<Operand> operands;
-  for (const Port& port : inputs) operands.push_back({port.present ? &port.type : nullptr});
-  shortcut.conv.outputs = {{op.infer(InferContext(operands, ops::Conv::name))[0]}};
+  Shortcut shortcut{conv_problem(op, inputs), int(at)};
   conv.inputs.insert(conv.inputs.begin() + at, shortcut.conv.outputs[0]);
   return shortcut;
 }
@@ -119,11 +124,7 @@ std::optional<ConvPair> conv_pair_of(const Problem& problem) {
   if (!op) return {};
   const auto own = problem.inputs.begin() + op->first_inputs;
   ConvPair pair;
-  pair.first.op = op->first;
-  pair.first.inputs.assign(problem.inputs.begin(), own);
-  std::vector<Operand> operands;
-  for (const Port& port : pair.first.inputs) operands.push_back({port.present ? &port.type : nullptr});
-  pair.first.outputs = {{op->first.infer(InferContext(operands, ops::Conv::name))[0]}};
+  pair.first = conv_problem(op->first, std::span(problem.inputs.begin(), own));
   pair.second.op = op->behind(op->then);
   const auto chained = problem.inputs.end() - op->shortcut_inputs,
              third = op->has_third() ? own + op->then_inputs : chained;
@@ -220,6 +221,8 @@ struct Tile {
   // Blocks per SM. Those with one consumer leave room for another, if its registers hold the sums of half an SM.
   int blocks() const { return consumers == 1 && rows * columns <= 64 * 128 ? 2 : 1; }
   int64_t shared_bytes() const { return blocks() == 2 ? 113 << 10 : 227 << 10; }
+  // Of a consumer thread, as hopper_gemm.cu has them (MANY).
+  int64_t registers() const { return consumers == 3 ? 160 : consumers == 4 || blocks() == 2 ? 112 : 232; }
 };
 constexpr Tile kTiles[] = {{"tile=128x128", 128, 128, false},
                            {"tile=64x64", 64, 64, false},
@@ -268,8 +271,9 @@ struct Task {
   std::optional<HopperGemm> shortcut = {};
   int64_t joined_bytes = 0;  // of an element of its result
   const HopperGemm& last() const { return second ? *second : first; }
-  int64_t slices_of_shortcut() const { return shortcut ? shortcut->slices() : 0; }
-  int64_t held_slices() const { return second ? slices_of_shortcut() : 0; }  // that come ahead, as a residual does
+  // K slices of the shortcut: those that go through the ring, and those of a pair, which come ahead as a residual does.
+  int64_t ring_slices() const { return shortcut && !second ? shortcut->slices() : 0; }
+  int64_t held_slices() const { return shortcut && second ? shortcut->slices() : 0; }
 };
 void join(Task& t, HopperGemm& joined, const Shortcut& shortcut) {
   joined.extra = -1;  // it is in registers
@@ -338,7 +342,7 @@ int64_t bytes_behind(const Task& t, const Tile& tile) {
   return second + (t.third ? third_columns(t) * t.third->slice() * third_slices(t, tile) : 0);
 }
 int64_t resident_bytes(const Task& t, const Choice& c) {
-  const int64_t slices = t.first.slices() + t.slices_of_shortcut() - t.held_slices();
+  const int64_t slices = t.first.slices() + t.ring_slices();
   return (c.resident ? c.tile->columns * t.first.slice() * slices : 0) + bytes_behind(t, *c.tile);
 }
 int64_t array_bytes(const Task& t, const Choice& c) {
@@ -365,7 +369,7 @@ int64_t partial_bytes(const Choice& c) { return c.tile->splits > 1 ? tile_rows(*
 int64_t slices_of_block(const Task& t, const Choice& c) { return ceil_div(t.first.slices(), int64_t(c.tile->splits)); }
 // Stages of the ring that a block fills for a tile.
 int64_t steps_of(const Task& t, const Choice& c) {
-  return c.patch ? t.first.channel_slices() : slices_of_block(t, c) + t.slices_of_shortcut() - t.held_slices();
+  return c.patch ? t.first.channel_slices() : slices_of_block(t, c) + t.ring_slices();
 }
 int64_t stages_of(const Task& t, const Choice& c) {
   const int64_t room = c.tile->shared_bytes() - kTurnBytes - resident_bytes(t, c) - extra_bytes(t, c) -
@@ -399,20 +403,17 @@ int64_t walked_tiles(const Task& t, const Choice& c) {
 // what the loops and epilogues take, as ptxas showed it by what it spilled.
 bool registers_fit(const Task& t, const Tile& tile, bool patch) {
   if (t.third && t.third->columns > 128) return false;
-  const int64_t all = tile.consumers == 4   ? 112
-                      : tile.consumers == 3 ? 160
-                                            : 232,
-                third = t.third ? third_columns(t) / 2 + tile.columns * t.third->element() / 8 : 0,
+  const int64_t third = t.third ? third_columns(t) / 2 + tile.columns * t.third->element() / 8 : 0,
                 between = t.second->slice() * t.second->slices() / 32 * 4,
                 joined = t.shortcut ? tile.columns * t.joined_bytes / 8 : 0;
   const int64_t blocks = tile.rows / 64, others = 22 + 10 * blocks + (patch ? 8 : 0);
-  return blocks * (tile.columns / 2 + between + third + joined) + others <= all;
+  return blocks * (tile.columns / 2 + between + third + joined) + others <= tile.registers();
 }
 
 // Whether the sums of a product and what a shortcut gives for them fit likewise.
 bool shortcut_fits_registers(const Task& t, const Tile& tile) {
-  const int64_t all = tile.consumers == 3 ? 160 : tile.blocks() == 2 ? 112 : 232, blocks = tile.rows / 64;
-  return blocks * (tile.columns / 2 + tile.columns * t.joined_bytes / 8) + 24 + 8 * blocks <= all;
+  const int64_t blocks = tile.rows / 64;
+  return blocks * (tile.columns / 2 + tile.columns * t.joined_bytes / 8) + 24 + 8 * blocks <= tile.registers();
 }
 
 bool columns_fit(const Task& t, const Tile& tile, bool patch) {
@@ -505,7 +506,7 @@ double expected_clocks(const Task& t, const Choice& c, int64_t result_bytes) {
                from_cache = std::min(64.0, 44.0 * t.sms / double(busy));
   const int64_t shared_away = tile.columns * t.first.slice() * (tile.sharers - 1) / tile.sharers;
   const double second = t.second ? double(columns) / 64 * double(t.second->slice() * t.second->slices()) : 0;
-  const int64_t slices = slices_of_block(t, c) + t.slices_of_shortcut();
+  const int64_t slices = slices_of_block(t, c) + t.ring_slices() + t.held_slices();
   const double products = double(rows) / 64 * (wide * double(t.first.slice()) * double(slices) + second),
                loads = double((stage_bytes(t, c) - shared_away) * steps_of(t, c)) / from_cache,
                memory = double(rows * columns * result_bytes) / 14 / tile.splits,
@@ -976,7 +977,7 @@ Recipe::Work hopper_gemm_work(const Problem& whole, const Config& config, const 
       .piece = piece_bytes(extra_chunks(t, tile) * columns * size_of(last.result)),
       .slice = s.slice(),
       .stages = stages,
-      .resident = choice.resident ? s.slices() + t.slices_of_shortcut() - t.held_slices() : 0,
+      .resident = choice.resident ? s.slices() + t.ring_slices() : 0,
       .consumers = tile.consumers,
       .blocks = tile.blocks(),
       .element = s.element(),
