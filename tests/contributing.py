@@ -169,7 +169,7 @@ RUN_KERNEL = """\
     for (const cuda::Recipe* recipe : cuda::recipes()) {
       if (recipe->name != "cuda.throwaway" || !recipe->supports(problem).yes()) continue;
       const auto job = recipe->work(problem, recipe->configs(problem, {}).at(0), {}).jobs.at(0);
-      const bool embedded = !cuda::kernel_text("backends/cuda/throwaway/throwaway.cu").empty();
+      const bool embedded = !cuda::included_texts("#include \\"backends/cuda/throwaway/throwaway.cu\\"").empty();
       std::printf("kernel: %s, %u blocks, text %s\\n", job.entry.c_str(), job.shape.grid[0], embedded ? "embedded" : "missing");
     }
 """

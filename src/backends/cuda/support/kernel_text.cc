@@ -2,8 +2,40 @@
 #include "backends/cuda/support/kernel_text.h"
 
 #include <algorithm>
+#include <string>
+
+#include "base/gunzip.h"
+
+namespace temper {
+std::string_view
+kernel_texts_gz();  // embedded: names and texts, each with a byte 1 behind it (cmake/embed_texts.cmake)
+}
 
 namespace temper::cuda {
+
+static std::vector<KernelText> split(std::string_view all) {
+  const auto next = [&] {
+    const std::string_view one = all.substr(0, all.find('\0'));
+    all.remove_prefix(one.size() + 1);
+    return one;
+  };
+  std::vector<KernelText> texts;
+  while (!all.empty()) {
+    const std::string_view path = next();
+    texts.push_back({path, next()});
+  }
+  return texts;
+}
+
+std::span<const KernelText> kernel_texts() {
+  static const std::string all = [] {
+    std::string texts = gunzip(kernel_texts_gz(), "the kernels' text");
+    std::replace(texts.begin(), texts.end(), '\1', '\0');  // which CMake cannot write
+    return texts;
+  }();
+  static const std::vector<KernelText> texts = split(all);
+  return texts;
+}
 
 std::vector<KernelText> included_texts(std::string_view text) {
   constexpr std::string_view start = "#include \"";

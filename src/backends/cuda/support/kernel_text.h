@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The code of the .cu and .cuh files under src/backends/cuda, embedded in the binary by CMake without its comments.
+// The code of the .cu and .cuh files under src/backends/cuda, embedded in the binary by CMake without its comments, and
+// packed.
 #pragma once
 #include <span>
 #include <string_view>
@@ -9,7 +10,7 @@ namespace temper::cuda {
 
 struct KernelText {
   std::string_view path;  // from src/, as #include names it
-  std::string_view text;
+  std::string_view text;  // a 0 stands behind it
 };
 std::span<const KernelText> kernel_texts();
 // Those that `text` includes, directly or through another, each once. A line of #include stands alone, also in a part
