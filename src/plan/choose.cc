@@ -78,7 +78,7 @@ class Chooser {
     std::set<std::string> seen;
     for (size_t n = 0; n < problems_.size(); ++n) {
       const Problem& problem = problems_[n];
-      if (is_reshape_view(graph_.node({int32_t(n)})) || !seen.insert(without_numbers(problem.text())).second) continue;
+      if (is_always_view(graph_.node({int32_t(n)})) || !seen.insert(without_numbers(problem.text())).second) continue;
       for (Offer& offer : offers_of(problem, nullptr))
         if (offer.tactic->compile && !offer.is_unlikely())
           all.push_back({&problem, offer.tactic, std::move(offer.config)});
@@ -232,7 +232,7 @@ class Chooser {
     Options& options = it->second;
     if (!fresh) return options;
     for (Config& config : view_configs(problem)) options.list.push_back({nullptr, std::move(config), 0, true});
-    if (is_reshape_view(node)) return options;
+    if (is_always_view(node)) return options;
     const size_t views = options.list.size();
     // A chain does its share of the slices; otherwise they run one after the other.
     const double runs = double(slice.slices) / double(chains);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "graph/ops/bit_cast.h"
 #include "graph/ops/reshape.h"
 #include "graph/ops/transpose.h"
 
@@ -55,13 +56,15 @@ std::vector<int> in_memory(const Pieces& pieces, Layout layout) {
 
 }  // namespace
 
-bool is_reshape_view(const Node& node) { return node.op.is<ops::Reshape>() && node.inputs.size() == 1; }
+bool is_always_view(const Node& node) {
+  return (node.op.is<ops::Reshape>() && node.inputs.size() == 1) || node.op.is<ops::BitCast>();
+}
 
 std::vector<Config> view_configs(const Problem& problem) {
   if (problem.inputs.size() != 1) return {};
   const Dims from = problem.inputs[0].dims(), to = problem.outputs[0].dims();
   const auto* transpose = problem.op.get_if<ops::Transpose>();
-  if (!transpose && !problem.op.is<ops::Reshape>()) return {};
+  if (!transpose && !problem.op.is<ops::Reshape, ops::BitCast>()) return {};
   std::vector<Config> configs;
   if (!transpose) configs.push_back({"", {Layout::plain}, {Layout::plain}});
   if (element_count(from) == 0) return configs;

@@ -12,7 +12,7 @@ namespace temper {
 bool Views::is_view(NodeId id) const {
   if (!id.valid()) return false;
   const Node& node = graph_.node(id);
-  return is_reshape_view(node) || (node.op.is<ops::Transpose>() && !choices_[size_t(id.index)].chosen.tactic);
+  return is_always_view(node) || (node.op.is<ops::Transpose>() && !choices_[size_t(id.index)].chosen.tactic);
 }
 
 ValueId Views::root(ValueId id) const {
