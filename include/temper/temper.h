@@ -66,6 +66,7 @@ constexpr bool holds(temper_dtype dtype) {
     case TEMPER_U2: return std::is_same_v<T, uint8_t>;
     case TEMPER_I4:
     case TEMPER_I2: return std::is_same_v<T, int8_t>;
+    case TEMPER_STRING: return std::is_same_v<T, const char*>;
   }
   return false;
 }
@@ -87,6 +88,16 @@ class Tensor {
       bytes *= size_t(dim);
     }
     bytes_.resize(bytes);
+  }
+
+  // Of TEMPER_STRING: copies of these.
+  static Tensor of_strings(std::vector<int64_t> dims, std::vector<std::string> values) {
+    Tensor tensor(TEMPER_STRING, std::move(dims));
+    if (values.size() != tensor.count()) throw Error(TEMPER_USAGE, "a tensor was given another number of strings");
+    auto owned = std::make_shared<const std::vector<std::string>>(std::move(values));
+    for (size_t i = 0; i < owned->size(); ++i) tensor.data<const char*>()[i] = (*owned)[i].c_str();
+    tensor.strings_ = std::move(owned);
+    return tensor;
   }
 
   temper_dtype dtype() const { return dtype_; }
@@ -121,6 +132,7 @@ class Tensor {
   temper_dtype dtype_ = TEMPER_F32;
   std::vector<int64_t> dims_;
   std::vector<unsigned char> bytes_;
+  std::shared_ptr<const std::vector<std::string>> strings_;  // what the elements of TEMPER_STRING are addresses of
 };
 
 struct Port {
@@ -452,6 +464,12 @@ class Session {
   Tensor output(size_t index) const {
     temper_tensor view;
     detail::check(temper_session_output(handle_.get(), index, &view));
+    if (view.dtype == TEMPER_STRING) {
+      size_t count = 1;
+      for (size_t i = 0; i < view.rank; ++i) count *= size_t(view.dims[i]);
+      const auto* const strings = static_cast<const char* const*>(view.data);
+      return Tensor::of_strings({view.dims, view.dims + view.rank}, {strings, strings + count});
+    }
     Tensor result(view.dtype, std::vector<int64_t>(view.dims, view.dims + view.rank));
     if (result.bytes()) std::memcpy(result.raw(), view.data, result.bytes());
     return result;

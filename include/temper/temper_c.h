@@ -58,13 +58,16 @@ typedef enum TEMPER_ENUM {
   TEMPER_I4,
   TEMPER_U4,
   TEMPER_I2,
-  TEMPER_U2
+  TEMPER_U2,
+  TEMPER_STRING /* const char*, zero-terminated UTF-8; see temper_tensor */
 } temper_dtype;
 
 typedef struct temper_engine temper_engine;
 typedef struct temper_session temper_session;
 
-/* Row-major elements that somebody else owns. `data` may be NULL where there are none (a dimension is 0). */
+/* Row-major elements that somebody else owns. `data` may be NULL where there are none (a dimension is 0). Of
+ * TEMPER_STRING it has the addresses of strings: those of an input are read by the call that takes them, those of an
+ * output stay until the session's next call. Only temper_session_run takes and gives strings. */
 typedef struct {
   temper_dtype dtype;
   size_t rank;

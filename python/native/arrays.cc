@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "base/parse.h"
+#include "base/string_table.h"
 #include "bind.h"
 #include "numpy_abi.h"
 
@@ -40,8 +41,9 @@ constexpr const char* numpy_names[kAllDTypeCount] = {"float32",
                                                      "int4",
                                                      "uint4",
                                                      "int2",
-                                                     "uint2"};
-bool is_of_ml_dtypes(DType dtype) { return dtype == DType::bf16 || is_stored_only(dtype); }
+                                                     "uint2",
+                                                     "str"};
+bool is_of_ml_dtypes(DType dtype) { return dtype == DType::bf16 || (is_stored_only(dtype) && dtype != DType::string); }
 
 // numpy functions and types that every run needs. Never freed: an interpreter that ends has let go of modules by then.
 struct Numpy {
@@ -222,6 +224,35 @@ Array from_dlpack(nb::handle object, const What& what, const Place& place) {
   return array;
 }
 
+// The codes of an array or list of str or bytes, in the current table.
+Array from_strings(nb::handle object, const What& what) {
+  const nb::object given = nb::module_::import_("numpy").attr("asarray")(object);
+  const auto kind = nb::cast<std::string>(given.attr("dtype").attr("kind"));
+  if (kind != "U" && kind != "S" && kind != "O" && kind != "T")
+    fail(ErrorKind::usage, what, " was given ", nb::cast<std::string>(given.attr("dtype").attr("name")),
+         "; expected are strings: an array or list of str");
+  Array array;
+  array.dtype = DType::string;
+  for (nb::handle dim : given.attr("shape")) array.dims.push_back(nb::cast<int64_t>(dim));
+  std::vector<uint64_t> codes;
+  for (nb::handle one : given.attr("ravel")().attr("tolist")()) {
+    Py_ssize_t size = 0;
+    if (PyUnicode_Check(one.ptr())) {
+      const char* text = PyUnicode_AsUTF8AndSize(one.ptr(), &size);
+      if (!text) throw nb::python_error();
+      codes.push_back(current_strings().code_of({text, size_t(size)}));
+    } else if (PyBytes_Check(one.ptr())) {
+      codes.push_back(current_strings().code_of({PyBytes_AS_STRING(one.ptr()), size_t(PyBytes_GET_SIZE(one.ptr()))}));
+    } else {
+      fail(ErrorKind::usage, what, " holds a ", class_of(one), " where a str is expected");
+    }
+  }
+  const nb::bytes memory(codes.data(), codes.size() * sizeof(uint64_t));
+  array.data = PyBytes_AS_STRING(memory.ptr());
+  array.owner = memory;
+  return array;
+}
+
 std::string expected_text(const std::vector<PortInfo>& ports) {
   std::string text;
   for (const PortInfo& port : ports) {
@@ -295,7 +326,9 @@ std::vector<Array> arrays_of(const std::vector<nb::object>& objects, const std::
   std::vector<Array> arrays;
   arrays.reserve(ports.size());
   for (size_t i = 0; i < ports.size(); ++i) {
-    Array& array = arrays.emplace_back(array_of(objects[i], What{role, ports[i].name}, place));
+    const What what{role, ports[i].name};
+    Array& array = arrays.emplace_back(ports[i].type.dtype == DType::string ? from_strings(objects[i], what)
+                                                                            : array_of(objects[i], what, place));
     if (array.dtype != ports[i].type.dtype)
       fail(ErrorKind::usage, role, " '", ports[i].name, "' was given ", numpy_names[int(array.dtype)], "; expected is ",
            numpy_names[int(ports[i].type.dtype)], ": x.astype(\"", numpy_names[int(ports[i].type.dtype)],
@@ -340,7 +373,19 @@ nb::object new_array(const Dims& dims, nb::handle dtype, void** data) {
 
 nb::object new_array(DType dtype, const Dims& dims, void** data) { return new_array(dims, numpy_type(dtype), data); }
 
+// An array of objects, as the models' other runtimes give strings.
+nb::object array_from_strings(const Tensor& tensor) {
+  nb::object array = numpy().empty(nb::make_tuple(tensor.count()), nb::module_::import_("builtins").attr("object"));
+  const Tensor codes = tensor.with_bits_as(DType::u64);
+  for (int64_t i = 0; i < codes.count(); ++i) {
+    const std::string_view text = current_strings().at(codes.data<uint64_t>()[i]);
+    array[nb::int_(i)] = nb::steal(PyUnicode_DecodeUTF8(text.data(), Py_ssize_t(text.size()), "replace"));
+  }
+  return array.attr("reshape")(shape_tuple(tensor.dims()));
+}
+
 nb::object array_from(const Tensor& tensor) {
+  if (tensor.dtype() == DType::string) return array_from_strings(tensor);
   void* data = nullptr;
   nb::object array = new_array(tensor.dtype(), tensor.dims(), &data);
   if (tensor.bytes()) std::memcpy(data, tensor.raw().data(), size_t(tensor.bytes()));

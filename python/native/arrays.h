@@ -72,7 +72,7 @@ nanobind::object new_array(DType dtype, const Dims& dims, void** data);
 nanobind::object new_array(const Dims& dims, nanobind::handle dtype, void** data);
 nanobind::object shape_tuple(const Dims& dims);
 nanobind::object numpy_type(DType dtype);
-nanobind::object array_from(const Tensor& tensor);  // copies
+nanobind::object array_from(const Tensor& tensor);  // copies; of strings an array of objects, each a str
 
 // "float32": numpy's name of the type.
 std::string numpy_name(DType dtype);

@@ -2,6 +2,7 @@
 // Sessions, and bindings: arrays that a session was given once, for many runs.
 #include <atomic>
 
+#include "base/string_table.h"
 #include "bind.h"
 #include "device_array.h"
 #include "engine.h"
@@ -71,6 +72,7 @@ class PySession {
     std::vector<size_t> input_at, target_at;  // their places among the engine's ports: a state may have no array
     std::vector<const void*> in;
     std::vector<void*> out;
+    std::vector<std::pair<size_t, Tensor>> strings;  // outputs that are strings: their codes
     std::shared_ptr<const Ready> ready;
     bool on_device = false;
     nb::dict results;  // by name
@@ -79,10 +81,14 @@ class PySession {
   nb::dict run(nb::handle inputs, nb::handle outputs, nb::handle stream) {
     const Turn turn(*this);
     const KeepCurrentGpu kept(of_gpu());
+    strings_.clear();
+    const UseStrings used(strings_);
     if (!stream.is_none()) return run_in_stream(inputs, outputs, nb::cast<intptr_t>(stream));
     Arrays arrays = check(given_for(inputs), outputs);
     if (ready_->partitioned) run_partitioned(arrays);
     else launch(arrays);
+    for (const auto& [output, codes] : arrays.strings)
+      arrays.results[engine().outputs()[output].name.c_str()] = array_from(codes);
     return std::move(arrays.results);
   }
 
@@ -183,6 +189,15 @@ class PySession {
 
   bool of_gpu() const { return place_.type != Place::kCpu; }
   const Engine& engine() const { return session_->engine(); }  // within a turn
+  [[noreturn]] static void refuse_strings() {
+    fail(ErrorKind::unsupported,
+         "strings are taken and given by run() alone, in arrays of its own on the host: give no outputs");
+  }
+  void expect_no_strings() const {
+    for (const auto* ports : {&engine().inputs(), &engine().outputs()})
+      for (const PortInfo& port : *ports)
+        if (port.type.dtype == DType::string) refuse_strings();
+  }
   [[noreturn]] static void refuse_partitioned() {
     fail(ErrorKind::unsupported,
          "shapes inside this model depend on data, so it reads and writes the host's memory, in arrays of "
@@ -224,6 +239,12 @@ class PySession {
   void make_outputs(Arrays& arrays) {
     for (size_t i : arrays.target_at) {
       const Ready::Made& made = ready_->made[i];
+      if (made.type.dtype == DType::string) {
+        if (arrays.on_device) refuse_strings();
+        arrays.strings.emplace_back(i, Tensor(DType::string, made.dims));
+        arrays.out[i] = arrays.strings.back().second.raw_mutable();
+        continue;
+      }
       arrays.results[made.name] =
           arrays.on_device ? device_array(made, &arrays.out[i]) : new_array(made.dims, made.dtype, &arrays.out[i]);
     }
@@ -231,6 +252,8 @@ class PySession {
 
   void take_outputs(Arrays& arrays, const std::vector<nb::object>& objects, const std::vector<PortInfo>& ports,
                     const Place& place) {
+    for (const PortInfo& port : ports)
+      if (port.type.dtype == DType::string) refuse_strings();
     arrays.targets = arrays_of(objects, ports, place, "output");
     for (size_t i = 0; i < objects.size(); ++i) {
       const Ready::Made& made = ready_->made[arrays.target_at[i]];
@@ -309,8 +332,9 @@ class PySession {
     ready->partitioned = session_->is_partitioned();
     if (!ready->partitioned)
       for (size_t i = 0; i < types.size(); ++i)
-        ready->made.push_back(
-            {nb::str(engine().outputs()[i].name.c_str()), numpy_type(types[i].dtype), types[i], types[i].dims()});
+        ready->made.push_back({nb::str(engine().outputs()[i].name.c_str()),
+                               types[i].dtype == DType::string ? nb::object() : numpy_type(types[i].dtype), types[i],
+                               types[i].dims()});
     ready_ = std::move(ready);
   }
 
@@ -324,6 +348,7 @@ class PySession {
   }
 
   std::shared_ptr<OpenEngine> open_;
+  StringTable strings_;               // of the last run
   std::unique_ptr<Session> session_;  // null: closed
   Place place_;
   std::atomic<bool> busy_{false};
@@ -337,6 +362,7 @@ class Binding {
       : owner_(std::move(session)), session_(nb::cast<PySession&>(owner_)) {
     const PySession::Turn turn(session_);
     const KeepCurrentGpu kept(session_.of_gpu());
+    session_.expect_no_strings();
     given_ = session_.given_for(inputs);
     arrays_ = session_.check(given_, outputs);
     if (arrays_.ready->partitioned) PySession::refuse_partitioned();

@@ -56,6 +56,23 @@ class ArraysTest(Case):
         numpy.testing.assert_array_equal(y, x)
         self.assertRefused("usage", "given uint16; expected is bfloat16", engine.run, x.view("uint16"))
 
+    def test_strings_are_given_as_str_or_bytes_and_come_back_as_str(self):
+        mark = helper.make_tensor("mark", TensorProto.STRING, [1], [b"!"])
+        words = model([helper.make_node("StringConcat", ["x", "mark"], ["y"])], [("x", TensorProto.STRING, ["n", 2])], [("y", TensorProto.STRING, ["n", 2])])
+        words.graph.initializer.append(mark)
+        engine = temper.build(words, measure=False, threads=1)
+        want = numpy.array([["a!", "größe!"]], object)
+        for x in (numpy.array([["a", "größe"]]), numpy.array([["a", "größe"]], object), [["a", "größe"]], numpy.array([[b"a", "größe".encode()]])):
+            y = engine.run({"x": x})["y"]
+            self.assertEqual(y.dtype, object)
+            numpy.testing.assert_array_equal(y, want)
+        self.assertEqual(engine.run({"x": [["", "no\0end"]]})["y"].tolist(), [["!", "no\0end!"]])
+        self.assertEqual(engine.inputs[0].dtype, "str")
+        self.assertRefused("usage", "given float32; expected are strings", engine.run, {"x": numpy.zeros((1, 2), "float32")})
+        self.assertRefused("usage", "holds a int where a str", engine.run, {"x": numpy.array([["a", 1]], object)})
+        self.assertRefused("unsupported", "taken and given by run() alone", engine.bind, {"x": [["a", "b"]]})
+        self.assertRefused("unsupported", "taken and given by run() alone", engine.run, {"x": [["a", "b"]]}, {"y": numpy.zeros((1, 2), object)})
+
     def test_scalars_and_empty_arrays_pass(self):
         scalar = identity(TensorProto.FLOAT, ())
         self.assertEqual(scalar.run(numpy.float32(7).reshape(()))["y"], 7)

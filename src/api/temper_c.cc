@@ -4,6 +4,7 @@
 
 #include "api/handle.h"
 #include "base/log.h"
+#include "base/string_table.h"
 #include "base/version.h"
 #include "runtime/independent.h"
 
@@ -41,8 +42,10 @@ SAME_DTYPE(I4, i4);
 SAME_DTYPE(U4, u4);
 SAME_DTYPE(I2, i2);
 SAME_DTYPE(U2, u2);
+SAME_DTYPE(STRING, string);
 #undef SAME_DTYPE
-static_assert(int(TEMPER_U2) + 1 == temper::kAllDTypeCount);
+static_assert(int(TEMPER_STRING) + 1 == temper::kAllDTypeCount);
+static_assert(sizeof(const char*) == size_t(temper::size_of(DType::string)));
 static_assert(int(TEMPER_CHECK_FAILED) == int(ErrorKind::check_failed) && int(TEMPER_USAGE) == int(ErrorKind::usage) &&
               int(TEMPER_BAD_FILE) == int(ErrorKind::bad_file) &&
               int(TEMPER_UNSUPPORTED) == int(ErrorKind::unsupported) && int(TEMPER_MACHINE) == int(ErrorKind::machine));
@@ -111,6 +114,10 @@ void shapes_of(const temper::Engine& engine, const temper_tensor* inputs, size_t
   if (count > ports.size()) fail(ErrorKind::usage, count, " inputs were given; the engine has ", ports.size());
 }
 
+[[noreturn]] void refuse_strings() {
+  fail(ErrorKind::unsupported, "strings are taken and given by temper_session_run alone");
+}
+
 temper::DeviceSettings settings_of(const temper_load_options* options) {
   temper::DeviceSettings settings;
   if (options) settings.cuda_context = options->cuda_context;
@@ -137,6 +144,7 @@ std::vector<temper::Tensor> temper::c_api::tensors_of(const temper::Engine& engi
   engine.check_shapes(shapes);
   std::vector<temper::Tensor> tensors;
   for (size_t i = 0; i < shapes.size(); ++i) {
+    if (engine.inputs()[i].type.dtype == DType::string) refuse_strings();
     const void* data = inputs[i].data;
     if (!data && temper::element_count(shapes[i]) == 0) data = &kNoElements;
     expect(data, concat("data of the input '", engine.inputs()[i].name, "'"));
@@ -190,18 +198,49 @@ struct temper_session {
     return nullptr;
   }
 
+  DType types_in(size_t input) const { return session.engine().inputs()[input].type.dtype; }
+  void expect_no_strings() const {
+    const auto has = [](const std::vector<temper::PortInfo>& ports) {
+      return std::any_of(ports.begin(), ports.end(), [](const auto& port) { return port.type.dtype == DType::string; });
+    };
+    if (has(session.engine().inputs()) || has(session.engine().outputs())) refuse_strings();
+  }
+
+  // The codes of an input's strings, in a table that holds those of one run.
+  const void* codes_of(const temper_tensor& input, size_t index) {
+    codes.resize(std::max(codes.size(), index + 1));
+    codes[index].clear();
+    const auto* const texts = static_cast<const char* const*>(input.data);
+    for (int64_t i = 0; i < temper::element_count(shapes[index]); ++i) {
+      expect(texts[i], concat("string ", i, " of the input '", session.engine().inputs()[index].name, "'"));
+      codes[index].push_back(strings.code_of(texts[i]));
+    }
+    return codes[index].empty() ? static_cast<const void*>(&kNoElements) : codes[index].data();
+  }
+  const void* addresses_of(const temper::Tensor& output, size_t index) const {
+    addresses.resize(std::max(addresses.size(), index + 1));
+    addresses[index].clear();
+    const temper::Tensor its = output.with_bits_as(DType::u64);
+    for (int64_t i = 0; i < its.count(); ++i) addresses[index].push_back(strings.at(its.data<uint64_t>()[i]).data());
+    return addresses[index].empty() ? static_cast<const void*>(&kNoElements) : addresses[index].data();
+  }
+
   void take(const temper_tensor* inputs, size_t count) {
     prepare(inputs, count);
+    strings.clear();
     from.clear();
     for (size_t i = 0; i < count; ++i) {
       from.push_back(inputs[i].data);
-      if (!given[i] || from.back()) continue;
+      if (!given[i]) continue;
+      if (from.back() && types_in(i) == DType::string) from.back() = codes_of(inputs[i], i);
+      if (from.back()) continue;
       if (temper::element_count(shapes[i]) == 0) from.back() = &kNoElements;
       expect(from.back(), concat("data of the input '", session.engine().inputs()[i].name, "'"));
     }
   }
 
   void run(const temper_tensor* inputs, size_t count) {
+    const temper::UseStrings used(strings);
     take(inputs, count);
     if (session.is_partitioned()) {
       run_partitioned(inputs, count);
@@ -233,6 +272,7 @@ struct temper_session {
   }
 
   void enqueue(const temper_tensor* inputs, size_t count, const temper_tensor* results, size_t result_count) {
+    expect_no_strings();
     take(inputs, count);
     const bool into = result_count != 0;
     to.clear();
@@ -271,6 +311,7 @@ struct temper_session {
 
   void run_on_device(const temper_tensor* inputs, size_t count, const temper_device_run& how) {
     session.stream();  // refuses other devices
+    expect_no_strings();
     take(inputs, count);
     to.clear();
     if (how.output_count) take_outputs(how.outputs, how.output_count);
@@ -312,8 +353,11 @@ struct temper_session {
   std::vector<temper::TensorType> types;
   std::vector<const void*> from;
   std::vector<void*> to;
+  temper::StringTable strings;  // of the last run
+  std::vector<std::vector<uint64_t>> codes;
   mutable std::vector<temper::Tensor> outputs;
-  bool finished = false;  // `outputs` are those of the last call
+  mutable std::vector<std::vector<const char*>> addresses;  // of outputs that are strings
+  bool finished = false;                                    // `outputs` are those of the last call
   bool foreign = false;   // and lie in memory that is not the session's: the device's, or the caller's
   bool enqueued = false;  // a run that nobody waited for
 };
@@ -577,6 +621,7 @@ temper_status temper_session_input(temper_session* session, size_t index, void**
     expect(data, "the place for the address");
     session->expect_idle();
     const KeepCurrentGpu kept(session->of_gpu());
+    session->expect_no_strings();
     *data = session->session.input_memory(index);
   });
 }
@@ -650,7 +695,9 @@ temper_status temper_session_output(const temper_session* session, size_t index,
       const KeepCurrentGpu kept(session->of_gpu());
       tensor = session->session.state(state->input);
     }
-    *output = {temper_dtype(tensor.dtype()), tensor.dims().size(), tensor.dims().data(), tensor.raw().data()};
+    const bool is_string = tensor.dtype() == DType::string;
+    const void* data = is_string ? session->addresses_of(tensor, index) : tensor.raw().data();
+    *output = {temper_dtype(tensor.dtype()), tensor.dims().size(), tensor.dims().data(), data};
   });
 }
 

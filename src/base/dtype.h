@@ -14,8 +14,9 @@
 namespace temper {
 
 // Ops compute with the first ones. Those behind boolean are stored only: they are moved, and converted by programs over
-// their codes, one in a byte. An i4 or i2 is its number as a signed byte; of the others a byte has the code in its low
-// bits and 0 above. Of these, f8e4m3fn is multiplied, too: products read it, and programs cast to it and from it.
+// their codes, one in a byte; but for the last one, whose codes are numbers in a table (base/string_table.h). An i4 or
+// i2 is its number as a signed byte; of the others a byte has the code in its low bits and 0 above. Of these, f8e4m3fn
+// is multiplied, too: products read it, and programs cast to it and from it.
 enum class DType : uint8_t {
   f32,
   f16,
@@ -39,10 +40,11 @@ enum class DType : uint8_t {
   i4,
   u4,
   i2,
-  u2
+  u2,
+  string
 };
 constexpr int kDTypeCount = 13;  // that ops compute with
-constexpr int kAllDTypeCount = 23;
+constexpr int kAllDTypeCount = 24;
 
 // Conversions round to nearest, ties to even; overflow gives infinity (IEEE 754).
 inline uint16_t float_to_half_bits(float value) {
@@ -118,7 +120,7 @@ constexpr DType dtype_of = DTypeOf<T>::value;
 
 constexpr std::string_view dtype_names[kAllDTypeCount] = {
     "f32",  "f16",      "bf16",       "f64",    "i8",         "u8",     "i16",    "u16", "i32", "u32", "i64", "u64",
-    "bool", "f8e4m3fn", "f8e4m3fnuz", "f8e5m2", "f8e5m2fnuz", "f8e8m0", "f4e2m1", "i4",  "u4",  "i2",  "u2"};
+    "bool", "f8e4m3fn", "f8e4m3fnuz", "f8e5m2", "f8e5m2fnuz", "f8e8m0", "f4e2m1", "i4",  "u4",  "i2",  "u2",  "string"};
 constexpr std::string_view name_of(DType dtype) { return dtype_names[int(dtype)]; }
 inline std::optional<DType> dtype_from_name(std::string_view name) {
   for (int i = 0; i < kAllDTypeCount; ++i)
@@ -129,12 +131,14 @@ inline void append(std::string& out, DType dtype) { out += name_of(dtype); }
 
 constexpr int64_t size_of(DType dtype) {
   constexpr int64_t sizes[kDTypeCount] = {4, 2, 2, 8, 1, 1, 2, 2, 4, 4, 8, 8, 1};
+  if (dtype == DType::string) return 8;
   return int(dtype) < kDTypeCount ? sizes[int(dtype)] : 1;
 }
 constexpr bool is_stored_only(DType dtype) { return int(dtype) >= kDTypeCount; }
 // The type that holds the codes of one that is stored only; any other type itself.
 constexpr DType carrier_of(DType dtype) {
   if (!is_stored_only(dtype)) return dtype;
+  if (dtype == DType::string) return DType::u64;
   return dtype == DType::i4 || dtype == DType::i2 ? DType::i8 : DType::u8;
 }
 constexpr bool is_float(DType dtype) { return dtype <= DType::f64; }

@@ -37,6 +37,22 @@ size_t utf8_length(std::string_view text, size_t at) {
   return 0;
 }
 
+uint32_t utf8_character(std::string_view text, size_t at) {
+  const size_t length = utf8_length(text, at);
+  uint32_t character = length <= 1 ? uint8_t(text[at]) : uint8_t(text[at]) & (0x7fu >> length);
+  for (size_t i = 1; i < length; ++i) character = character << 6 | (uint8_t(text[at + i]) & 0x3fu);
+  return character;
+}
+
+void append_utf8(std::string& out, uint32_t character) {
+  const auto byte = [&](uint32_t bits) { out += char(bits); };
+  const auto follow = [&](int shift) { byte(0x80 | (character >> shift & 0x3f)); };
+  if (character < 0x80) return byte(character);
+  if (character < 0x800) return byte(0xc0 | character >> 6), follow(0);
+  if (character < 0x10000) return byte(0xe0 | character >> 12), follow(6), follow(0);
+  byte(0xf0 | character >> 18), follow(12), follow(6), follow(0);
+}
+
 std::string as_utf8(std::string_view text) {
   std::string out;
   out.reserve(text.size());

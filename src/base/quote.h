@@ -2,6 +2,7 @@
 // Quotes text for people that comes out of files, which may hold anything.
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -13,6 +14,10 @@ std::string shell_quoted(const std::string& text);
 // Length of the UTF-8 sequence at `at`, 0 where there is none. Overlong forms, surrogates and what lies above U+10FFFF
 // are none.
 size_t utf8_length(std::string_view text, size_t at);
+
+// The character whose sequence begins at `at`, where there is one; and the sequence of a character.
+uint32_t utf8_character(std::string_view text, size_t at);
+void append_utf8(std::string& out, uint32_t character);
 
 // Text with U+FFFD for each byte that belongs to no UTF-8 sequence, as JSON keeps it.
 std::string as_utf8(std::string_view text);

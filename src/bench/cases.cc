@@ -5,6 +5,7 @@
 
 #include "base/small_types.h"
 #include "graph/fields.h"
+#include "graph/random.h"
 
 namespace temper {
 
@@ -113,6 +114,11 @@ std::vector<Tensor> make_case_inputs(const KernelCase& kernel_case, uint64_t see
     if (input.type.dtype == DType::f8e4m3fn) {
       for (int64_t i = 0; i < tensor.count(); ++i)
         tensor.raw_mutable()[i] = std::byte(float_to_e4m3(float(quarters(random()))));
+      out.push_back(std::move(tensor));
+      continue;
+    }
+    if (input.type.dtype == DType::string) {
+      fill_random(tensor, random());
       out.push_back(std::move(tensor));
       continue;
     }

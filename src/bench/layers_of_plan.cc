@@ -51,6 +51,7 @@ LayerKind layer_kind(OpKind kind) {
     case OpKind::movement: return LayerKind::movement;
     case OpKind::quantize: return LayerKind::quantize;
     case OpKind::dequantize: return LayerKind::dequantize;
+    case OpKind::string:
     case OpKind::other: return LayerKind::other;
   }
   return LayerKind::other;

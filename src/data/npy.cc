@@ -9,13 +9,16 @@
 #include "base/checked.h"
 #include "base/file.h"
 #include "base/parse.h"
+#include "base/quote.h"
 #include "base/small_types.h"
+#include "base/string_table.h"
 
 namespace temper {
 namespace {
 
 constexpr std::string_view kMagic("\x93NUMPY", 6);
 constexpr size_t kMaxRank = 64;  // NumPy's own limit
+constexpr int64_t kMostCharacters = int64_t(1) << 28;
 
 [[noreturn]] void bad_header(std::string_view why) {
   fail(ErrorKind::bad_file, "the .npy header ", why, "; write the file with numpy.save");
@@ -112,6 +115,16 @@ class HeaderParser {
         {"u8", DType::u64},     {"f2", DType::f16}, {"f4", DType::f32}, {"f8", DType::f64}};
     if (descr.size() >= 2) {
       const char order = descr[0];
+      const auto characters = parse_number<int64_t>(descr.substr(2));
+      const bool wide = descr[1] == 'U' && (order == '<' || order == '>');
+      if (characters && *characters >= 0 && *characters <= kMostCharacters &&
+          (wide || (descr[1] == 'S' && order == '|'))) {
+        header.dtype = DType::string;
+        header.characters = *characters;
+        header.wide = wide;
+        header.swap_bytes = order == '>';
+        return;
+      }
       for (const auto& [kind, dtype] : kinds) {
         if (kind != descr.substr(1)) continue;
         const bool one_byte = size_of(dtype) == 1;
@@ -123,7 +136,8 @@ class HeaderParser {
     }
     const bool printable = std::all_of(descr.begin(), descr.end(), [](char c) { return c >= ' ' && c <= '~'; });
     fail(ErrorKind::unsupported, "the .npy element type '", printable ? descr : std::string_view("?"),
-         "' is not supported; convert the array to bool, an integer of 8 to 64 bits or a float of 16 to 64 bits");
+         "' is not supported; convert the array to bool, an integer of 8 to 64 bits, a float of 16 to 64 bits or "
+         "strings of one width");
   }
 
   std::string_view text_;
@@ -155,6 +169,55 @@ Tensor from_fortran_order(DType dtype, const Dims& dims, const std::byte* bytes)
   return tensor;
 }
 
+std::string string_of(const NpyHeader& header, const std::byte* bytes) {
+  std::string text;
+  if (!header.wide) {
+    text.assign(reinterpret_cast<const char*>(bytes), size_t(header.characters));
+  } else {
+    for (int64_t i = 0; i < header.characters; ++i, bytes += 4) {
+      uint32_t character = 0;
+      for (int b = 0; b < 4; ++b) character |= uint32_t(bytes[header.swap_bytes ? 3 - b : b]) << (8 * b);
+      if (character > 0x10ffff || (character >= 0xd800 && character < 0xe000))
+        fail(ErrorKind::bad_file, "the .npy file holds ", character, " where the code of a character belongs");
+      append_utf8(text, character);
+    }
+  }
+  while (!text.empty() && text.back() == 0) text.pop_back();
+  return text;
+}
+
+Tensor strings_of(const NpyHeader& header, std::span<const std::byte> data) {
+  const Dims dims = header.fortran_order ? Dims(header.dims.rbegin(), header.dims.rend()) : header.dims;
+  Tensor codes(DType::u64, dims);
+  const int64_t width = header.characters * (header.wide ? 4 : 1);
+  for (int64_t i = 0; i < codes.count(); ++i)
+    codes.data<uint64_t>()[i] = current_strings().code_of(string_of(header, data.data() + i * width));
+  if (header.fortran_order && dims.size() > 1) codes = from_fortran_order(DType::u64, header.dims, codes.raw().data());
+  return codes.reshaped(header.dims).with_bits_as(DType::string);
+}
+
+// Of one width, that of the longest.
+struct WideStrings {
+  int64_t characters = 1;
+  std::string bytes;
+};
+WideStrings wide_strings(const Tensor& tensor) {
+  const Tensor codes = tensor.with_bits_as(DType::u64);
+  std::vector<std::vector<uint32_t>> all;
+  WideStrings wide;
+  for (int64_t i = 0; i < codes.count(); ++i) {
+    const std::string text = as_utf8(current_strings().at(codes.data<uint64_t>()[i]));
+    auto& characters = all.emplace_back();
+    for (size_t at = 0; at < text.size(); at += utf8_length(text, at)) characters.push_back(utf8_character(text, at));
+    wide.characters = std::max(wide.characters, int64_t(characters.size()));
+  }
+  for (auto& characters : all) {
+    characters.resize(size_t(wide.characters));
+    wide.bytes.append(reinterpret_cast<const char*>(characters.data()), characters.size() * 4);
+  }
+  return wide;
+}
+
 }  // namespace
 
 NpyHeader parse_npy_header(std::span<const std::byte> bytes) {
@@ -182,10 +245,13 @@ NpyHeader parse_npy_header(std::span<const std::byte> bytes) {
 Tensor parse_npy(std::span<const std::byte> bytes, std::shared_ptr<const void> owner) {
   const NpyHeader header = parse_npy_header(bytes);
   const auto data = bytes.subspan(header.data_offset);
-  const int64_t needed = byte_count(header.dtype, header.dims);
+  const int64_t needed = header.dtype == DType::string
+                             ? checked_mul(element_count(header.dims), header.characters * (header.wide ? 4 : 1))
+                             : byte_count(header.dtype, header.dims);
   if (uint64_t(needed) != data.size())
     fail(ErrorKind::bad_file, "the .npy header says ", header.dtype, header.dims, ", which is ", needed,
          " bytes of data; the file has ", data.size());
+  if (header.dtype == DType::string) return strings_of(header, data);
   const bool transposed = header.fortran_order && header.dims.size() > 1, flags = header.dtype == DType::boolean;
   const bool aligned = reinterpret_cast<uintptr_t>(data.data()) % uintptr_t(size_of(header.dtype)) == 0;
   if (owner && aligned && !header.swap_bytes && !transposed && !flags)
@@ -210,9 +276,12 @@ void write_npy(const std::string& path, const Tensor& tensor, bool force) {
                                                            "<u2", "<i4", "<u4", "<i8", "<u8", "|b1"};
   // numpy itself has neither bfloat16 nor the types that are stored only.
   if (is_small_int(tensor.dtype())) return write_npy(path, tensor.with_bits_as(carrier_of(tensor.dtype())), force);
-  if (tensor.dtype() == DType::bf16 || is_stored_only(tensor.dtype()))
+  if (tensor.dtype() == DType::bf16 || (is_stored_only(tensor.dtype()) && tensor.dtype() != DType::string))
     return write_npy(path, tensor.converted(DType::f32), force);
-  std::string header = concat("{'descr': '", descrs[int(tensor.dtype())], "', 'fortran_order': False, 'shape': (");
+  const WideStrings strings = tensor.dtype() == DType::string ? wide_strings(tensor) : WideStrings();
+  const std::string descr =
+      tensor.dtype() == DType::string ? concat("<U", strings.characters) : std::string(descrs[int(tensor.dtype())]);
+  std::string header = concat("{'descr': '", descr, "', 'fortran_order': False, 'shape': (");
   for (int64_t dim : tensor.dims()) append(header, dim), header += tensor.rank() == 1 ? "," : ", ";
   if (tensor.rank() > 1) header.resize(header.size() - 2);
   header += "), }";
@@ -224,7 +293,8 @@ void write_npy(const std::string& path, const Tensor& tensor, bool force) {
   AtomicFile file({path, FileKind::npy, force});
   file.write(start.data(), start.size());
   file.write(header.data(), header.size());
-  file.write(tensor.raw().data(), tensor.raw().size());
+  if (tensor.dtype() == DType::string) file.write(strings.bytes.data(), strings.bytes.size());
+  else file.write(tensor.raw().data(), tensor.raw().size());
   file.commit();
 }
 

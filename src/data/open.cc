@@ -70,6 +70,9 @@ Tensor tensor_from_csv(const CsvTable& table, const InputSpec& spec) {
          needed + 1 == table.columns && table.labels.empty()
              ? ". If one column is the label, say which: --label-column first or last"
              : "");
+  if (spec.type.dtype == DType::string)
+    fail(ErrorKind::usage, "input '", spec.name,
+         "' takes strings, and a table of CSV is read as numbers: give an .npy file");
   Tensor tensor(spec.type.dtype, dims);
   visit_dtype(spec.type.dtype, [&]<class T>() {
     T* out = tensor.data<T>();

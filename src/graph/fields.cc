@@ -64,4 +64,44 @@ void parse_field(std::string_view text, Program& program) {
   program = Program::parse(text.substr(1, text.size() - 2));
 }
 
+// Neither quotes nor what a list is written with stand in it, so that who looks for those need not know of texts.
+void print_field(std::string& out, const std::string& text) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  out += '"';
+  for (char c : text) {
+    if (c >= ' ' && c <= '~' && std::string_view("\"\\,[]()").find(c) == std::string_view::npos) out += c;
+    else (out += "\\x") += {kDigits[uint8_t(c) >> 4], kDigits[uint8_t(c) & 15]};
+  }
+  out += '"';
+}
+void print_field(std::string& out, const std::vector<std::string>& texts) {
+  out += '[';
+  for (size_t i = 0; i < texts.size(); ++i) {
+    if (i) out += ',';
+    print_field(out, texts[i]);
+  }
+  out += ']';
+}
+void parse_field(std::string_view text, std::string& value) {
+  value.clear();
+  if (text.size() < 2 || text.front() != '"' || text.back() != '"') bad_field(text, "a text in quotes");
+  const std::string_view inner = text.substr(1, text.size() - 2);
+  for (size_t i = 0; i < inner.size(); ++i) {
+    if (inner[i] != '\\') {
+      value += inner[i];
+      continue;
+    }
+    const auto code = inner.substr(i).size() >= 4 && inner[i + 1] == 'x'
+                          ? parse_number<uint8_t>(inner.substr(i + 2, 2), 16)
+                          : std::nullopt;
+    if (!code) bad_field(text, "a text in quotes, of which \\xNN is a byte");
+    value += char(*code);
+    i += 3;
+  }
+}
+void parse_field(std::string_view text, std::vector<std::string>& values) {
+  values.clear();
+  parse_list(text, [&](std::string_view word) { parse_field(word, values.emplace_back()); });
+}
+
 }  // namespace temper

@@ -23,6 +23,8 @@ inline void print_field(std::string& out, const std::vector<int64_t>& values) { 
 inline void print_field(std::string& out, const std::vector<double>& values) { append(out, values); }
 inline void print_field(std::string& out, const Dim& dim) { append(out, dim); }
 inline void print_field(std::string& out, const Shape& shape) { append(out, shape); }
+void print_field(std::string& out, const std::string& text);  // in quotes; other than printable ASCII as \\xNN
+void print_field(std::string& out, const std::vector<std::string>& texts);
 inline void print_field(std::string& out, const Program& program) { out += concat('"', program.text(), '"'); }
 template <NamedEnum E>
 void print_field(std::string& out, E value) {
@@ -39,6 +41,8 @@ void parse_field(std::string_view text, std::vector<double>& values);
 void parse_field(std::string_view text, Dim& dim);
 void parse_field(std::string_view text, Shape& shape);
 void parse_field(std::string_view text, Program& program);
+void parse_field(std::string_view text, std::string& value);
+void parse_field(std::string_view text, std::vector<std::string>& values);
 template <NamedEnum E>
 void parse_field(std::string_view text, E& value) {
   const auto names = enum_names(E{});

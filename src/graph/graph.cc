@@ -57,6 +57,9 @@ ValueId Graph::add_input(std::string_view value_name, TensorType type) {
 }
 
 ValueId Graph::add_constant(std::string_view value_name, Tensor tensor) {
+  if (tensor.dtype() == DType::string)
+    fail(ErrorKind::bad_file, "strings stand in a graph as the node constant_strings, not as the constant '",
+         value_name, "'");
   const ValueId id = add_value(value_name, tensor.type());
   Value& value = values_[size_t(id.index)];
   if (has_contents(tensor.dtype()) && tensor.count() <= kMaxContents) {
@@ -134,7 +137,10 @@ std::vector<ValueId> Graph::add_folded(Op op, std::vector<ValueId> inputs, std::
                                        const std::vector<std::string>& output_names) {
   std::vector<ValueId> outputs = add(std::move(op), std::move(inputs), node_name, output_names);
   const Node& node = nodes_[size_t(value(outputs[0]).producer.index)];
-  auto is_small = [&](ValueId id) { return type(id).is_concrete() && element_count(type(id).dims()) <= kMaxContents; };
+  auto is_small = [&](ValueId id) {
+    const TensorType& type = this->type(id);
+    return type.is_concrete() && type.dtype != DType::string && element_count(type.dims()) <= kMaxContents;
+  };
   if (outputs.size() == 1 && is_small(outputs[0]) && value(outputs[0]).contents) {
     std::vector<int64_t> ints;
     for (const Dim& dim : *value(outputs[0]).contents)

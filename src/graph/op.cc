@@ -18,6 +18,7 @@
 #include "graph/ops/broadcast.h"
 #include "graph/ops/choose.h"
 #include "graph/ops/concat.h"
+#include "graph/ops/constant_strings.h"
 #include "graph/ops/conv.h"
 #include "graph/ops/conv_transpose.h"
 #include "graph/ops/cumulative.h"
@@ -47,6 +48,10 @@
 #include "graph/ops/shape.h"
 #include "graph/ops/slice.h"
 #include "graph/ops/softmax.h"
+#include "graph/ops/string_cast.h"
+#include "graph/ops/string_concat.h"
+#include "graph/ops/string_normalize.h"
+#include "graph/ops/string_split.h"
 #include "graph/ops/topk.h"
 #include "graph/ops/transpose.h"
 #include "graph/ops/unique.h"
@@ -65,6 +70,7 @@ namespace temper {
   OP(Choose)             \
   OP(ComputedGather)     \
   OP(Concat)             \
+  OP(ConstantStrings)    \
   OP(Conv)               \
   OP(ConvChain)          \
   OP(ConvTranspose)      \
@@ -102,6 +108,10 @@ namespace temper {
   OP(ShortcutConv)       \
   OP(Slice)              \
   OP(Softmax)            \
+  OP(StringCast)         \
+  OP(StringConcat)       \
+  OP(StringNormalize)    \
+  OP(StringSplit)        \
   OP(TopK)               \
   OP(Transpose)          \
   OP(Unique)
@@ -425,6 +435,8 @@ bool computes_in_float8(const Op& op) {
 }
 
 void refuse_stored_only(const Op& op, DType dtype) {
+  if (dtype == DType::string && kind_of(op) == OpKind::string) return;
+  if (dtype == DType::string) fail(ErrorKind::unsupported, "there is no ", name_of(op), " of strings");
   if (is_stored_only(dtype) && !(dtype == DType::f8e4m3fn && computes_in_float8(op)))
     fail(ErrorKind::unsupported, name_of(op), " on ", dtype,
          ", a type that is only stored; cast it to a type that is computed with");

@@ -18,6 +18,7 @@ enum class OpKind : uint8_t {
   movement,  // elements go elsewhere as they are, or are interpolated
   quantize,
   dequantize,
+  string,
   other,
 };
 

@@ -2,6 +2,7 @@
 #include "graph/random.h"
 
 #include "base/small_types.h"
+#include "base/string_table.h"
 
 namespace temper {
 namespace {
@@ -16,6 +17,12 @@ uint64_t mixed(uint64_t x) {  // the output function of SplitMix64 (Steele, Lea,
 
 void fill_random(Tensor& tensor, uint64_t seed) {
   const uint64_t start = mixed(seed + 0x9e3779b97f4a7c15u);
+  if (tensor.dtype() == DType::string) {  // digits, which are numbers where a model reads them as such
+    auto* codes = reinterpret_cast<uint64_t*>(tensor.raw_mutable());
+    for (int64_t i = 0; i < tensor.count(); ++i)
+      codes[i] = current_strings().code_of(concat(mixed(start + uint64_t(i)) % 10));
+    return;
+  }
   if (is_stored_only(tensor.dtype())) {
     auto* codes = reinterpret_cast<uint8_t*>(tensor.raw_mutable());
     for (int64_t i = 0; i < tensor.count(); ++i)

@@ -115,6 +115,7 @@ Tensor Tensor::with_bits_as(DType dtype) const {
 
 Tensor Tensor::converted(DType dtype) const {
   if (dtype == dtype_) return *this;
+  if (dtype_ == DType::string) fail(ErrorKind::unsupported, "numbers are needed where strings were given");
   if (is_stored_only(dtype_)) {
     Tensor values(DType::f32, dims_);
     const auto* codes = reinterpret_cast<const uint8_t*>(data_);

@@ -27,6 +27,7 @@ std::string_view word_for(OpKind kind) {
     case OpKind::dequantize: return "DEQUANTIZE";
     case OpKind::recurrent:
     case OpKind::attention:
+    case OpKind::string:
     case OpKind::other: return "";
   }
   return "";

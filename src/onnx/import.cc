@@ -13,6 +13,8 @@
 
 #include "base/checked.h"
 #include "base/hash.h"
+#include "base/string_table.h"
+#include "graph/ops/constant_strings.h"
 #include "graph/ops/pointwise.h"
 #include "graph/ops/reshape.h"
 #include "onnx/functions.h"
@@ -35,6 +37,11 @@ std::string symbol_name(std::string_view text) {
     out += (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.' ? c : '_';
   if (out.empty() || (out[0] >= '0' && out[0] <= '9')) out.insert(0, "d");
   return out;
+}
+
+ValueId add_constant(Graph& graph, const std::string& name, Tensor tensor) {
+  if (tensor.dtype() == DType::string) return graph.add(ops::constant_strings(tensor), {}, name, {name})[0];
+  return graph.add_constant(name, std::move(tensor));
 }
 
 }  // namespace
@@ -83,7 +90,7 @@ class Importer {
     scope.values.reserve(size_t(proto.graph().node_size()) + size_t(proto.graph().initializer_size()));
     for (const auto& tensor : proto.graph().initializer())
       attempt(tensor.name(), "initializer",
-              [&] { scope.values[tensor.name()] = graph().add_constant(tensor.name(), tensor_of(tensor)); });
+              [&] { scope.values[tensor.name()] = add_constant(graph(), tensor.name(), tensor_of(tensor)); });
     if (proto.graph().sparse_initializer_size()) fail(ErrorKind::unsupported, "sparse initializers are not supported");
     for (const auto& input : proto.graph().input()) note_axis_names(input);
     for (const auto& input : proto.graph().input())
@@ -195,7 +202,7 @@ class Importer {
     const DepthGuard guard(*this, &scope);
     if (body.sparse_initializer_size()) fail(ErrorKind::unsupported, "sparse initializers are not supported");
     for (const auto& tensor : body.initializer())
-      scope.values[tensor.name()] = graph().add_constant(tensor.name(), tensor_of(tensor));
+      scope.values[tensor.name()] = add_constant(graph(), tensor.name(), tensor_of(tensor));
     if (int(inputs.size()) != body.input_size())
       fail(ErrorKind::bad_file, "a subgraph of ", body.input_size(), " inputs was given ", inputs.size());
     for (int i = 0; i < body.input_size(); ++i) scope.values[body.input(i).name()] = inputs[size_t(i)];
@@ -711,7 +718,7 @@ ValueId OnnxNode::product(Op op, std::vector<ValueId> operands) {
 std::vector<ValueId> OnnxNode::add_many(Op op, std::vector<ValueId> inputs) {
   return graph().add_folded(std::move(op), std::move(inputs), fresh_name());
 }
-ValueId OnnxNode::constant(Tensor tensor) { return graph().add_constant(concat(name_, "/const"), std::move(tensor)); }
+ValueId OnnxNode::constant(Tensor tensor) { return add_constant(graph(), concat(name_, "/const"), std::move(tensor)); }
 ValueId OnnxNode::scalar(DType dtype, double value) {
   Tensor tensor(dtype, {});
   visit_dtype(dtype, [&]<class T>() { tensor.data<T>()[0] = static_cast<T>(value); });
@@ -822,6 +829,8 @@ Refusals refusals_of(const OnnxModel& model, const ImportOptions& options) {
 }
 
 ImportedModel import_onnx(OnnxModel model, const ImportOptions& options) {
+  StringTable strings;  // of the model's tensors, until they are fields of ops
+  const UseStrings used(strings);
   return import_model(std::move(model), begun(options));
 }
 ImportedModel import_onnx(const std::string& path, const ImportOptions& asked) {

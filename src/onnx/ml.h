@@ -8,7 +8,7 @@ namespace temper::ml {
 // The attribute NAME, a list of floats, or NAME_as_tensor; empty where there is neither.
 std::vector<double> floats_or_tensor(OnnxNode& node, const std::string& name);
 
-// The labels of a classifier as i64 [classes]. Throws Error{unsupported} for labels that are strings.
+// The labels of a classifier, i64 or strings of [classes].
 Tensor class_labels(OnnxNode& node, const char* ints);
 
 // Scores [samples, classes] after the post_transform of that name. Throws Error{unsupported} for SOFTMAX_ZERO and

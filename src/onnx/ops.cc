@@ -179,6 +179,9 @@ namespace temper {
   X(SplitToSequence)          \
   X(Sqrt)                     \
   X(Squeeze)                  \
+  X(StringConcat)             \
+  X(StringNormalizer)         \
+  X(StringSplit)              \
   X(Sub)                      \
   X(Sum)                      \
   X(Swish)                    \

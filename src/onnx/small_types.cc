@@ -4,6 +4,7 @@
 #include "base/small_types.h"
 #include "graph/ops/bit_cast.h"
 #include "graph/ops/gather.h"
+#include "graph/ops/string_cast.h"
 
 namespace temper {
 
@@ -119,6 +120,7 @@ ValueId as_codes(OnnxNode& node, ValueId x, DType to) { return bits_as(node, x, 
 ValueId computable(OnnxNode& node, ValueId x) {
   const DType from = node.graph().type(x).dtype;
   if (!is_stored_only(from)) return x;
+  if (from == DType::string) node.unsupported("arithmetic on strings");
   const ValueId codes = bits_as(node, x, carrier_of(from));
   if (is_small_int(from)) return codes;
   Tensor values(DType::f32, {256});
@@ -127,7 +129,14 @@ ValueId computable(OnnxNode& node, ValueId x) {
 }
 
 ValueId converted(OnnxNode& node, ValueId x, DType to, const CastOptions& options) {
-  if (node.graph().type(x).dtype == to) return x;
+  const DType from = node.graph().type(x).dtype;
+  if (from == to) return x;
+  if (from == DType::string || to == DType::string) {
+    ops::StringCast op;
+    if (from != DType::string) return node.add(op, {computable(node, x)});
+    op.dtype = is_stored_only(to) ? DType::f32 : to;
+    return converted(node, node.add(op, {x}), to, options);
+  }
   x = computable(node, x);
   if (!is_stored_only(to)) return node.cast(x, to);
   if (is_small_int(to)) return encoded_int(node, x, to);

@@ -28,7 +28,8 @@ ValueId converted(OnnxNode& node, ValueId x, DType to, const CastOptions& option
 // x as it is, or the numbers of a type that is stored only, exactly: i8 or u8 for integers, f32 for floats.
 ValueId computable(OnnxNode& node, ValueId x);
 
-// x, whole numbers of i8 or u8 within the range of `to`, as that integer type of 4 or 2 bits.
+// The bits of x as `to`: whole numbers of i8 or u8 within the range of an integer type of 4 or 2 bits, or the codes of
+// strings.
 ValueId as_codes(OnnxNode& node, ValueId x, DType to);
 
 }  // namespace temper

@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/small_types.h"
+#include "base/string_table.h"
 #include "base/threads.h"
 
 namespace temper {
@@ -114,7 +115,19 @@ Tensor from_codes(const TensorProto& proto, DType dtype, const Dims& dims) {
   return copy_of(dtype, dims, bytes.data());
 }
 
+Tensor from_strings(const TensorProto& proto, const Dims& dims) {
+  const int64_t needed = element_count(dims);
+  if (needed != proto.string_data_size() || size_t(needed) != typed_values(proto))
+    fail(ErrorKind::bad_file, describe(proto), ": ", DType::string, dims, " needs ", needed, " strings; it has ",
+         proto.string_data_size());
+  Tensor codes(DType::u64, dims);
+  StringTable& table = current_strings();
+  for (int64_t i = 0; i < needed; ++i) codes.data<uint64_t>()[i] = table.code_of(proto.string_data(int(i)));
+  return codes.with_bits_as(DType::string);
+}
+
 Tensor from_typed_field(const TensorProto& proto, DType dtype, const Dims& dims) {
+  if (dtype == DType::string) return from_strings(proto, dims);
   if (is_stored_only(dtype)) return from_codes(proto, dtype, dims);
   return visit_dtype(dtype, [&]<class T>() {
     const auto& field = typed_field<T>(proto);
@@ -157,13 +170,14 @@ DType dtype_from_onnx(int32_t data_type, std::string_view what) {
     case TensorProto::UINT4: return DType::u4;
     case TensorProto::INT2: return DType::i2;
     case TensorProto::UINT2: return DType::u2;
+    case TensorProto::STRING: return DType::string;
     default: break;
   }
   if (data_type == TensorProto::UNDEFINED) fail(ErrorKind::bad_file, what, " has no element type");
   if (!TensorProto::DataType_IsValid(data_type))
     fail(ErrorKind::bad_file, what, " has the element type ", data_type, ", which ONNX does not define");
   fail(ErrorKind::unsupported, what, " has the element type ", TensorProto::DataType_Name(data_type),
-       ", which Temper does not have; those of real numbers and BOOL are supported");
+       ", which Temper does not have; those of real numbers, BOOL and STRING are supported");
 }
 
 int32_t onnx_from_dtype(DType dtype) {
@@ -181,6 +195,7 @@ int32_t onnx_from_dtype(DType dtype) {
     case DType::i64: return TensorProto::INT64;
     case DType::u64: return TensorProto::UINT64;
     case DType::boolean: return TensorProto::BOOL;
+    case DType::string: return TensorProto::STRING;
     case DType::u2: return TensorProto::UINT2;
     case DType::i2: return TensorProto::INT2;
     case DType::u4: return TensorProto::UINT4;
@@ -207,6 +222,8 @@ Tensor tensor_from_proto(const TensorProto& proto, const std::optional<ExternalB
     fail(ErrorKind::bad_file, describe(proto),
          is_external ? " has its data in another file, which cannot be read in this place"
                      : " holds its own data and external data too");
+  if (dtype == DType::string && (external || proto.has_raw_data()))
+    fail(ErrorKind::bad_file, describe(proto), " holds strings as bytes; ONNX has them in string_data alone");
   if (proto.has_raw_data() && typed_values(proto) > 0)
     fail(ErrorKind::bad_file, describe(proto), " holds raw_data and typed values too");
   if (external) {

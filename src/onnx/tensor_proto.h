@@ -17,7 +17,7 @@ class TensorProto;
 
 namespace temper {
 
-// TensorProto.DataType as a DType. String and complex are refused by name (Error{unsupported}); a number that ONNX does
+// TensorProto.DataType as a DType. Complex types are refused by name (Error{unsupported}); a number that ONNX does
 // not define is Error{bad_file}. `what` names the owner in the message.
 DType dtype_from_onnx(int32_t data_type, std::string_view what);
 int32_t onnx_from_dtype(DType dtype);

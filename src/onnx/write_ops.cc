@@ -11,6 +11,7 @@
 #include "graph/ops/attention.h"
 #include "graph/ops/bit_cast.h"
 #include "graph/ops/broadcast.h"
+#include "graph/ops/constant_strings.h"
 #include "graph/ops/conv.h"
 #include "graph/ops/conv_transpose.h"
 #include "graph/ops/cumulative.h"
@@ -27,6 +28,7 @@
 #include "graph/ops/reshape.h"
 #include "graph/ops/resize.h"
 #include "graph/ops/slice.h"
+#include "graph/ops/string_normalize.h"
 #include "graph/ops/topk.h"
 #include "graph/ops/window.h"
 #include "onnx/tensor_proto.h"
@@ -523,7 +525,8 @@ void write(OnnxWriter& w, const Node& node, const ops::BitCast& op) {
   const DType from = w.type(node.inputs[0]).dtype;
   const bool as_number =
       (is_small_int(from) && op.dtype == carrier_of(from)) || (is_small_int(op.dtype) && from == carrier_of(op.dtype));
-  if (!as_number && bits_of_code(from) != bits_of_code(op.dtype))
+  const bool strings = from == DType::string || op.dtype == DType::string;
+  if (strings || (!as_number && bits_of_code(from) != bits_of_code(op.dtype)))
     w.unsupported(concat("a bit_cast from ", from, " to ", op.dtype));
   onnx::NodeProto& proto = w.node(as_number ? "Cast" : "BitCast", {w.name(node.inputs[0])}, {out(w, node)});
   set_attribute(proto, "to", int64_t(onnx_from_dtype(op.dtype)));
@@ -565,6 +568,27 @@ void write(OnnxWriter& w, const Node& node, const ops::Recurrent& op) {
   if (op.linear_before_reset) set_attribute(proto, "linear_before_reset", int64_t(1));
 }
 
+void write(OnnxWriter& w, const Node& node, const ops::ConstantStrings& op) {
+  auto& value = *w.node("Constant", {}, {out(w, node)}).add_attribute();
+  value.set_name("value");
+  value.set_type(onnx::AttributeProto::TENSOR);
+  value.mutable_t()->set_data_type(onnx_from_dtype(DType::string));
+  for (int64_t dim : op.shape) value.mutable_t()->add_dims(dim);
+  for (const std::string& text : op.values) value.mutable_t()->add_string_data(text);
+}
+
+void write(OnnxWriter& w, const Node& node, const ops::StringNormalize& op) {
+  const char* const actions[] = {"NONE", "LOWER", "UPPER"};
+  onnx::NodeProto& proto = w.node("StringNormalizer", w.names(node.inputs), {out(w, node)});
+  set_attribute(proto, "case_change_action", actions[int(op.letters)]);
+  set_attribute(proto, "is_case_sensitive", int64_t(op.case_sensitive));
+  if (op.stopwords.empty()) return;
+  auto& words = *proto.add_attribute();
+  words.set_name("stopwords");
+  words.set_type(onnx::AttributeProto::STRINGS);
+  for (const std::string& word : op.stopwords) words.add_strings(word);
+}
+
 template <class... Ts>
 struct Written {
   static bool has(const Op& op) { return op.is<Ts...>(); }
@@ -574,10 +598,10 @@ struct Written {
 };
 
 // The ops whose writing needs more than data. Any other says beside it what it is (OnnxForm).
-using WithFunctions =
-    Written<ops::Attention, ops::BitCast, ops::Broadcast, ops::Conv, ops::ConvTranspose, ops::Cumulative,
-            ops::Dequantize, ops::DequantizeBlocks, ops::MatMul, ops::Normalize, ops::Pad, ops::Pointwise,
-            ops::Quantize, ops::Range, ops::Recurrent, ops::Reduce, ops::Reshape, ops::Resize, ops::Slice, ops::TopK>;
+using WithFunctions = Written<ops::Attention, ops::BitCast, ops::Broadcast, ops::ConstantStrings, ops::Conv,
+                              ops::ConvTranspose, ops::Cumulative, ops::Dequantize, ops::DequantizeBlocks, ops::MatMul,
+                              ops::Normalize, ops::Pad, ops::Pointwise, ops::Quantize, ops::Range, ops::Recurrent,
+                              ops::Reduce, ops::Reshape, ops::Resize, ops::Slice, ops::StringNormalize, ops::TopK>;
 
 }  // namespace
 

@@ -42,7 +42,7 @@ bool may_fold(const Graph& graph, const Node& node, int64_t& left) {
   }
   for (ValueId output : node.outputs) {
     const TensorType& type = graph.type(output);
-    if (!type.is_concrete()) return false;
+    if (!type.is_concrete() || type.dtype == DType::string) return false;  // strings are no constants
     made += byte_count(type.dtype, type.dims());
     made_elements += element_count(type.dims());
   }

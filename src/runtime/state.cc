@@ -58,6 +58,9 @@ std::vector<State> states_of(const std::vector<StateBinding>& bindings, const En
     bool fits = in.dtype == out.dtype && in.rank() == out.rank();
     for (size_t axis = 0; fits && axis < in.shape.size(); ++axis)
       fits = !in.shape[axis].is_constant() || !out.shape[axis].is_constant() || in.shape[axis] == out.shape[axis];
+    if (fits && in.dtype == DType::string)
+      fail(ErrorKind::unsupported, "the state '", binding.input,
+           "' has strings, which a session keeps for one run only");
     if (!fits)
       fail(ErrorKind::usage, "the output '", binding.output, "' ", out, " cannot be the next run's input '",
            binding.input, "' ", in);

@@ -10,6 +10,7 @@
 #include "../paths.h"
 #include "api/handle.h"
 #include "base/version.h"
+#include "onnx/write.h"
 #include "optimize/build_engine.h"
 
 namespace temper {
@@ -682,6 +683,64 @@ TEST_F(CApi, MessagesGoToTheCallback) {
   EXPECT_EQ(temper_engine_build(kModel.c_str(), &build, &engine), TEMPER_OK);
   temper_engine_free(engine);
   EXPECT_EQ(messages.size(), 1u);
+}
+
+// Words with a mark behind each.
+temper_engine* words_engine() {
+  const std::string path = test_folder() + "words.onnx";
+  write_onnx(
+      parse_graph(
+          "graph \"words\"\ninput %x: string[n]\n%mark: string[1] = constant_strings() shape=[1] values=[\"!\"]\n"
+          "%y: string[n] = string_concat(%x, %mark)\noutput \"y\" = %y\n"),
+      path);
+  const int64_t low = 1, high = 4;
+  const temper_shape_range shapes = {"x", 1, &low, &low, &high};
+  temper_build_options build = {};
+  build.threads = 1;
+  build.shapes = &shapes;
+  build.shape_count = 1;
+  temper_engine* engine = nullptr;
+  EXPECT_EQ(temper_engine_build(path.c_str(), &build, &engine), TEMPER_OK) << temper_last_error();
+  return engine;
+}
+
+TEST(CApiStrings, ARunTakesAndGivesAddressesOfStrings) {
+  temper_engine* engine = words_engine();
+  temper_session* session = nullptr;
+  ASSERT_EQ(temper_session_create(engine, &session), TEMPER_OK) << temper_last_error();
+  for (const std::vector<const char*>& words : std::vector<std::vector<const char*>>{{"a", "", "größe"}, {"a"}}) {
+    const auto count = int64_t(words.size());
+    const temper_tensor input = {TEMPER_STRING, 1, &count, words.data()};
+    temper_tensor output = {};
+    ASSERT_EQ(temper_session_run(session, &input, 1), TEMPER_OK) << temper_last_error();
+    ASSERT_EQ(temper_session_output(session, 0, &output), TEMPER_OK) << temper_last_error();
+    EXPECT_EQ(output.dtype, TEMPER_STRING);
+    const auto* const texts = static_cast<const char* const*>(output.data);
+    for (size_t i = 0; i < words.size(); ++i) EXPECT_EQ(std::string(texts[i]), std::string(words[i]) + "!");
+  }
+  const char* const missing[] = {"a", nullptr};
+  const int64_t two = 2;
+  const temper_tensor input = {TEMPER_STRING, 1, &two, missing};
+  refused(temper_session_run(session, &input, 1), TEMPER_USAGE, {"string 1", "'x'"});
+  temper_session_free(session);
+  temper_engine_free(engine);
+}
+
+TEST(CApiStrings, WhatRunsLaterOrElsewhereIsRefused) {
+  temper_engine* engine = words_engine();
+  temper_session* session = nullptr;
+  ASSERT_EQ(temper_session_create(engine, &session), TEMPER_OK) << temper_last_error();
+  const char* const words[] = {"a"};
+  const int64_t one = 1;
+  const temper_tensor input = {TEMPER_STRING, 1, &one, words};
+  refused(temper_session_enqueue(session, &input, 1, nullptr, 0), TEMPER_UNSUPPORTED, {"temper_session_run alone"});
+  const temper_state state = {"x", "y"};
+  refused(temper_session_keep_state(session, &state, 1), TEMPER_UNSUPPORTED, {"'x'", "strings"});
+  ASSERT_EQ(temper_session_prepare(session, &input, 1), TEMPER_OK);
+  void* memory = nullptr;
+  refused(temper_session_input(session, 0, &memory), TEMPER_UNSUPPORTED, {"strings"});
+  temper_session_free(session);
+  temper_engine_free(engine);
 }
 
 TEST(CApiFacts, VersionAndSizes) {

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <set>
 
+#include "graph/ops/constant_strings.h"
 #include "onnx/tensor_proto.h"
 
 namespace temper::conformance {
@@ -124,6 +125,12 @@ std::vector<DataSet> load_data(const Case& test, const onnx::ModelProto& model) 
 std::string difference(const Tensor& got, const Tensor& want, double rtol, double atol) {
   if (!got.defined()) return "is missing";
   if (got.type() != want.type()) return concat("is ", got.type(), ", expected ", want.type());
+  if (got.dtype() == DType::string) {
+    const std::vector<std::string> a = ops::strings_of(got), b = ops::strings_of(want);
+    for (size_t i = 0; i < a.size(); ++i)
+      if (a[i] != b[i]) return concat(got.type(), ": element ", i, " is '", a[i], "', expected '", b[i], "'");
+    return "";
+  }
   const std::vector<double> a = got.to_doubles(), b = want.to_doubles();
   for (size_t i = 0; i < a.size(); ++i) {
     if (std::isnan(a[i]) && std::isnan(b[i])) continue;

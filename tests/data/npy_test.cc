@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/npy.h"
 
+#include "graph/ops/constant_strings.h"
 #include "helpers.h"
 
 namespace temper {
@@ -80,6 +81,35 @@ assert np.load('scalar.npy').shape == () and np.load('vector.npy').tolist() == [
 )");
 }
 
+TEST(Npy, StringsAreReadAsNumpyWritesThemAndReadBackByNumpy) {
+  const std::string folder = test_folder();
+  run_python(folder, R"(
+words = np.array([['', 'a', 'größe'], ['\U0001f600', ' x ', 'no\0end']])
+np.save('wide.npy', words); np.save('swapped.npy', words.astype('>U6')); np.save('fortran.npy', np.asfortranarray(words))
+np.save('bytes.npy', np.array([b'a', b'', b'\xff\xfe'])); np.save('nothing.npy', np.zeros((0, 2), 'U3')); np.save('empty.npy', np.array(['', '']))
+)");
+  const std::vector<std::string> words = {"", "a", "größe", "\U0001f600", " x ", std::string("no\0end", 6)};
+  for (const char* name : {"wide.npy", "swapped.npy", "fortran.npy"}) {
+    const Tensor read = read_npy(folder + name);
+    EXPECT_EQ(read.dims(), (Dims{2, 3}));
+    EXPECT_EQ(ops::strings_of(read), words) << name;
+  }
+  EXPECT_EQ(ops::strings_of(read_npy(folder + "bytes.npy")), (std::vector<std::string>{"a", "", "\xff\xfe"}));
+  EXPECT_EQ(read_npy(folder + "nothing.npy").dims(), (Dims{0, 2}));
+  EXPECT_EQ(ops::strings_of(read_npy(folder + "empty.npy")), (std::vector<std::string>{"", ""}));
+  write_npy(folder + "back.npy", ops::tensor_of_strings({2, 3}, words));
+  write_npy(folder + "none.npy", Tensor(DType::string, {0}));
+  run_python(folder, R"(
+assert np.array_equal(np.load('back.npy'), np.load('wide.npy')), np.load('back.npy')
+assert np.load('none.npy').shape == (0,) and np.load('none.npy').dtype.kind == 'U'
+)");
+}
+
+TEST(Npy, AStringThatHoldsNoCharacterIsRefused) {
+  for (const char* code : {"\x00\xd8\x00\x00", "\x00\x00\x11\x00"})
+    refusal(ErrorKind::bad_file, "{'descr': '<U1', 'fortran_order': False, 'shape': (1,), }\n", std::string(code, 4));
+}
+
 TEST(Npy, AnAlignedFileIsViewedInPlace) {
   const std::string path = test_folder() + "x.npy";
   write_npy(path, Tensor::of<float>({2}, {1, 2}));
@@ -93,8 +123,8 @@ TEST(Npy, UnsupportedElementTypesAreNamed) {
   const auto header = [](std::string_view descr) {
     return concat("{'descr': ", descr, ", 'fortran_order': False, 'shape': (1,), }\n");
   };
-  for (std::string_view descr :
-       {"'<c8'", "'|S3'", "'<U3'", "'|O'", "'<f16'", "'<M8[ns]'", "'|f4'", "'=f4'", "'f4'", "''"})
+  for (std::string_view descr : {"'<c8'", "'|O'", "'<f16'", "'|U3'", "'<S3'", "'<U-1'", "'<U999999999999'", "'<M8[ns]'",
+                                 "'|f4'", "'=f4'", "'f4'", "''"})
     EXPECT_CONTAINS(refusal(ErrorKind::unsupported, header(descr)), descr);
   EXPECT_CONTAINS(refusal(ErrorKind::unsupported, header("[('a', '<f4')]")), "records");
 }

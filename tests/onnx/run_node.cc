@@ -70,6 +70,12 @@ Graph import_node(const NodeCase& test) {
     output->mutable_type()->mutable_tensor_type()->mutable_shape();
   }
   if (test.attributes) test.attributes(node);
+  if (!node.domain().empty()) {  // the opset is that of the domain
+    model.mutable_opset_import(0)->set_version(22);
+    auto* opset = model.add_opset_import();
+    opset->set_domain(node.domain());
+    opset->set_version(test.opset);
+  }
   return import_onnx_bytes(model.SerializeAsString(), "").graph;
 }
 

@@ -17,7 +17,7 @@ import onnx
 try:
     import onnxruntime
     import skl2onnx
-    from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType, Int64TensorType
+    from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType, Int64TensorType, StringTensorType
     from sklearn import decomposition, discriminant_analysis, ensemble, impute, linear_model, naive_bayes, neural_network, pipeline, preprocessing, svm, tree
 except ImportError as missing:
     print(f"skipped: {missing}")
@@ -44,6 +44,8 @@ COUNTS = random.integers(0, 5, (N, F))
 SIGNAL = X @ random.standard_normal(F) + np.sin(2 * X[:, 0])
 BINARY = (SIGNAL > 0).astype(np.int64)
 CLASSES = np.array([3, 7, 11])[np.digitize(SIGNAL, [-1, 1])]
+NAMES = np.array(["low", "middle ground", "höchste"])[np.digitize(SIGNAL, [-1, 1])]
+WORDS = np.array(["", "red", "green", "blau", "azur é"])[COUNTS]
 TARGETS = np.stack([SIGNAL, SIGNAL**2], axis=1)
 
 regressors = [linear_model.LinearRegression(), linear_model.Ridge(), linear_model.Lasso(0.01), linear_model.ElasticNet(0.01),
@@ -76,7 +78,7 @@ def temper(path, x, folder):
 
 
 def convert(model, x, folder):
-    kind = Int64TensorType if x.dtype == np.int64 else DoubleTensorType if x.dtype == np.float64 else FloatTensorType
+    kind = StringTensorType if x.dtype.kind == "U" else Int64TensorType if x.dtype == np.int64 else DoubleTensorType if x.dtype == np.float64 else FloatTensorType
     # Pipelines are written as skl2onnx does by default, with a ZipMap at the end.
     classifies = hasattr(model, "predict_proba") or hasattr(model, "classes_")
     options = {id(model): {"zipmap": False}} if classifies and not isinstance(model, pipeline.Pipeline) else None
@@ -148,6 +150,13 @@ with tempfile.TemporaryDirectory() as name:
     check(ensemble.HistGradientBoostingClassifier(max_iter=20), HOLES, CLASSES, folder)
     check(preprocessing.OneHotEncoder(), COUNTS, None, folder)
     check(pipeline.make_pipeline(preprocessing.OneHotEncoder(handle_unknown="ignore"), linear_model.LogisticRegression()), COUNTS, CLASSES, folder)
+    for model in (linear_model.LogisticRegression(), tree.DecisionTreeClassifier(random_state=0), ensemble.RandomForestClassifier(10, random_state=0),
+                  svm.SVC(kernel="rbf", probability=True, random_state=0), naive_bayes.GaussianNB(), ensemble.GradientBoostingClassifier(n_estimators=5)):
+        check(model, X, NAMES, folder)
+    check(preprocessing.OneHotEncoder(), WORDS, None, folder)
+    check(preprocessing.OrdinalEncoder(), WORDS, None, folder)
+    check(pipeline.make_pipeline(preprocessing.OneHotEncoder(handle_unknown="ignore"), linear_model.LogisticRegression()), WORDS, NAMES, folder)
+    check(pipeline.make_pipeline(preprocessing.OrdinalEncoder(), ensemble.RandomForestClassifier(10, random_state=0)), WORDS, NAMES, folder)
     check(naive_bayes.MultinomialNB(), COUNTS.astype(np.float32), CLASSES, folder)
     check(naive_bayes.BernoulliNB(), (COUNTS > 1).astype(np.float32), CLASSES, folder)
     for reason, model, x, y in refused:

@@ -6,6 +6,8 @@
 
 #include <fstream>
 
+#include "graph/ops/constant_strings.h"
+
 namespace temper {
 namespace {
 
@@ -123,8 +125,20 @@ TEST(TensorProto, ContradictionsAreRefused) {
   message_of(ErrorKind::bad_file, [&] { tensor_from_proto(wrong_field); });
 }
 
+TEST(TensorProto, StringsStandInTheirOwnField) {
+  auto proto = proto_of(TensorProto::STRING, {2});
+  proto.add_string_data("a");
+  EXPECT_NE(message_of(ErrorKind::bad_file, [&] { tensor_from_proto(proto); }).find("needs 2 strings; it has 1"),
+            std::string::npos);
+  proto.add_string_data(std::string("b\0c", 3));
+  EXPECT_EQ(ops::strings_of(tensor_from_proto(proto)), (std::vector<std::string>{"a", std::string("b\0c", 3)}));
+  auto raw = proto_of(TensorProto::STRING, {1});
+  raw.set_raw_data("12345678");  // the size of an element here, and of none in a file
+  message_of(ErrorKind::bad_file, [&] { tensor_from_proto(raw); });
+}
+
 TEST(TensorProto, UnsupportedElementTypesAreRefusedByName) {
-  for (auto [type, name] : {std::pair{TensorProto::STRING, "STRING"}, {TensorProto::COMPLEX64, "COMPLEX64"}})
+  for (auto [type, name] : {std::pair{TensorProto::COMPLEX64, "COMPLEX64"}, {TensorProto::COMPLEX128, "COMPLEX128"}})
     EXPECT_NE(message_of(ErrorKind::unsupported, [type = type] { tensor_from_proto(proto_of(type, {})); }).find(name),
               std::string::npos);
   message_of(ErrorKind::bad_file, [&] { tensor_from_proto(proto_of(TensorProto::UNDEFINED, {})); });

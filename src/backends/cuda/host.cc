@@ -10,6 +10,7 @@
 #include "backends/cuda/machine.h"
 #include "backends/cuda/recipe.h"
 #include "base/checked.h"
+#include "base/string_table.h"
 
 namespace temper {
 
@@ -66,6 +67,7 @@ class HostKernel final : public Kernel {
   void prepare() override { kernel_->prepare(); }
   void launch(const Buffers& buffers) override {
     work_ = &work_stream_of(buffers);
+    strings_ = &current_strings();
     for (size_t i = 0; i < inputs_.size(); ++i)
       if (in_bytes_[i])
         work_->stream.copy_to_host(const_cast<void*>(inputs_[i]), address_of(buffers.inputs[i]), in_bytes_[i]);
@@ -77,6 +79,7 @@ class HostKernel final : public Kernel {
  private:
   void run() {
     try {
+      const UseStrings used(*strings_);
       kernel_->launch({inputs_, outputs_, workspace_.data(), nullptr});
     } catch (...) {  // thrown again by wait()
       const std::lock_guard lock(work_->failure_mutex);
@@ -85,6 +88,8 @@ class HostKernel final : public Kernel {
   }
   std::unique_ptr<Kernel> kernel_;
   WorkStream* work_ = nullptr;
+  StringTable* strings_ =
+      nullptr;  // the session's: a thread of the driver runs the kernel, in later runs of a graph, too
   PinnedMemory memory_;
   std::vector<const void*> inputs_;
   std::vector<void*> outputs_;

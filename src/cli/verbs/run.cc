@@ -21,6 +21,7 @@
 #include "data/sample.h"
 #include "data/topk.h"
 #include "evaluate/text.h"
+#include "graph/ops/constant_strings.h"
 
 namespace temper::cli {
 namespace {
@@ -57,6 +58,7 @@ struct Range {
 };
 Range range_of(const Tensor& tensor) {
   Range range;
+  if (tensor.dtype() == DType::string) return range;  // there are no numbers
   int64_t finite = 0;
   for (double value : tensor.to_doubles()) {
     if (!std::isfinite(value)) {
@@ -70,6 +72,13 @@ Range range_of(const Tensor& tensor) {
   }
   if (finite) range.mean /= double(finite);
   return range;
+}
+
+std::vector<std::string> shown_strings(const Tensor& tensor, size_t most) {
+  std::vector<std::string> values = ops::strings_of(tensor);
+  if (values.size() > most) values.resize(most);
+  for (std::string& value : values) value = as_utf8(value);
+  return values;
 }
 
 struct Result {
@@ -98,6 +107,7 @@ nlohmann::json json_of(const Result& result, const Dataset& data, int64_t batch)
         {"name", result.names[i]}, {"type", result.outputs[i].type().text()}, {"not_finite", range.not_finite}};
     if (range.min <= range.max) entry.update({{"min", range.min}, {"max", range.max}, {"mean", range.mean}});
     if (!result.files.empty()) entry["file"] = result.files[i];
+    if (result.outputs[i].dtype() == DType::string) entry["values"] = shown_strings(result.outputs[i], SIZE_MAX);
     json["outputs"].push_back(entry);
   }
   for (const auto& [name, batches, loss] : result.devices) {
@@ -141,6 +151,16 @@ void print(const Result& result) {
                           shown(range.max), concat(range.not_finite), result.files.empty() ? "" : result.files[i]});
   }
   print_table(table);
+  for (size_t i = 0; i < result.outputs.size(); ++i) {
+    if (result.outputs[i].dtype() != DType::string) continue;
+    std::printf("\n%s:", printable(result.names[i]).c_str());
+    for (const std::string& text : shown_strings(result.outputs[i], kShownSamples))
+      std::printf(" \"%s\"", printable(text).c_str());
+    if (result.outputs[i].count() > int64_t(kShownSamples))
+      std::printf(" ... and %s more; --json prints all",
+                  concat(result.outputs[i].count() - int64_t(kShownSamples)).c_str());
+    std::printf("\n");
+  }
 }
 
 // Files that exist already, or the folder of those that do not, before anything takes time.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Imports the smaller ops of ai.onnx.ml: preprocessing and linear models on numbers.
+// Imports the smaller ops of ai.onnx.ml: preprocessing, label encoders and linear models.
 #include "onnx/ml.h"
 
 #include <cmath>
@@ -7,6 +7,7 @@
 #include <map>
 
 #include "base/checked.h"
+#include "graph/ops/constant_strings.h"
 
 namespace temper::ml {
 
@@ -39,9 +40,14 @@ ValueId linear(OnnxNode& node, int64_t rows) {
   return intercepts.empty() ? product : node.pointwise(Scalar::add, {product, vector_of(node, intercepts)});
 }
 
+Tensor vector_of_strings(const std::vector<std::string>& values) {
+  return ops::tensor_of_strings({int64_t(values.size())}, values);
+}
+
 // One of two lists, keys or values of a LabelEncoder, as a tensor of the element type that it stands for.
 Tensor list_attribute(OnnxNode& node, const std::string& name) {
-  if (node.has_attribute((name + "_strings").c_str())) node.unsupported(name, " that are strings");
+  if (node.has_attribute((name + "_strings").c_str()))
+    return vector_of_strings(node.strings_attribute((name + "_strings").c_str(), {}));
   if (auto tensor = node.tensor_attribute((name + "_tensor").c_str())) return tensor->reshaped({tensor->count()});
   if (node.has_attribute((name + "_floats").c_str())) {
     const auto values = node.floats_attribute((name + "_floats").c_str(), {});
@@ -59,8 +65,8 @@ std::vector<double> floats_or_tensor(OnnxNode& node, const std::string& name) {
 }
 
 Tensor class_labels(OnnxNode& node, const char* ints) {
-  if (!node.strings_attribute("classlabels_strings", {}).empty())
-    node.unsupported("class labels that are strings (train on their numbers, and look the names up in the program)");
+  if (const auto names = node.strings_attribute("classlabels_strings", {}); !names.empty())
+    return vector_of_strings(names);
   const auto labels = node.ints_attribute(ints, {});
   if (labels.empty()) node.bad("there are no class labels");
   return Tensor::of<int64_t>({int64_t(labels.size())}, labels);
@@ -136,47 +142,65 @@ void import_Imputer(OnnxNode& node) {
   node.set_output(0, node.program(b.result(b.op(Scalar::where, missing, 1, 0)), {node.input(0), constants}));
 }
 
-void import_LabelEncoder(OnnxNode& node) {
-  const Tensor keys = list_attribute(node, "keys"), values = list_attribute(node, "values");
+namespace {
+
+// values[i] for each element of x that is keys[i], `standard` for one that is none of them. Of a key that is there
+// twice the last one counts, so they stand in reverse order; NaN is a key like any other.
+ValueId looked_up(OnnxNode& node, const Tensor& keys, const Tensor& values, const Tensor& standard) {
   const DType dtype = node.type(0).dtype;
   if (keys.count() != values.count() || keys.count() == 0)
     node.bad(keys.count(), " keys for ", values.count(), " values");
   if (keys.dtype() != dtype) node.bad("keys of ", keys.dtype(), " for ", node.type(0));
   if (keys.count() > 65536) node.unsupported(keys.count(), " keys");
-  Tensor standard(values.dtype(), {1});
-  node.ignore_attribute("default_string");
-  const double default_float = node.float_attribute("default_float", -0.0);
-  const int64_t default_int = node.int_attribute("default_int64", -1);
-  const auto default_tensor = node.tensor_attribute("default_tensor");
-  if (default_tensor) standard = default_tensor->reshaped({1});
-  else if (is_float(values.dtype())) standard = Tensor::of<double>({1}, {default_float}).converted(values.dtype());
-  else standard = Tensor::of<int64_t>({1}, {default_int}).converted(values.dtype());
   if (standard.dtype() != values.dtype())
     node.bad("a default of ", standard.dtype(), " for values of ", values.dtype());
-  // Of a key that is there twice the last one counts, so they stand in reverse order; NaN is a key like any other.
   std::vector<int64_t> order;
   for (int64_t i = keys.count(); i-- > 0;) order.push_back(i);
   const std::string same =
       is_float(dtype)
           ? "equal = Equal(x_, keys) xn = IsNaN(x_) kn = IsNaN(keys) both = And(xn, kn) same = Or(equal, both)"
           : "same = Equal(x_, keys)";
-  node.set_output(0, node.body(concat(R"((x, given_keys, given_values, order, standard) => (y) {
+  return node.body(
+      concat(R"((x, given_keys, given_values, order, standard) => (y) {
     last = Constant <value_ints = [-1]> () keys = Gather(given_keys, order) values = Gather(given_values, order)
     x_ = Unsqueeze(x, last) )",
-                                      same, R"( number = Cast <to = 6> (same)
+             same, R"( number = Cast <to = 6> (same)
     place = ArgMax <axis = -1, keepdims = 0> (number) some = ReduceMax <keepdims = 0> (number, last)
     found = Cast <to = 9> (some)
     value = Gather(values, place) flat = Constant <value_ints = [0]> () default = Squeeze(standard, flat)
     y = Where(found, value, default)
   })"),
-                               {node.input(0), node.constant(keys), node.constant(values), node.ints(order),
-                                node.constant(standard)})[0]);
+      {node.input(0), node.constant(keys), node.constant(values), node.ints(order), node.constant(standard)})[0];
 }
 
-// Each of these has strings or a map on one side.
-void import_CategoryMapper(OnnxNode& node) {
-  node.unsupported("categories that are strings (encode them as numbers in the program)");
+}  // namespace
+
+void import_LabelEncoder(OnnxNode& node) {
+  const Tensor keys = list_attribute(node, "keys"), values = list_attribute(node, "values");
+  Tensor standard(values.dtype(), {1});
+  const std::string default_string = node.string_attribute("default_string", "_Unused");
+  const double default_float = node.float_attribute("default_float", -0.0);
+  const int64_t default_int = node.int_attribute("default_int64", -1);
+  const auto default_tensor = node.tensor_attribute("default_tensor");
+  if (default_tensor) standard = default_tensor->reshaped({1});
+  else if (values.dtype() == DType::string) standard = vector_of_strings({default_string});
+  else if (is_float(values.dtype())) standard = Tensor::of<double>({1}, {default_float}).converted(values.dtype());
+  else standard = Tensor::of<int64_t>({1}, {default_int}).converted(values.dtype());
+  node.set_output(0, looked_up(node, keys, values, standard));
 }
+
+// Strings to their numbers, or numbers to their strings.
+void import_CategoryMapper(OnnxNode& node) {
+  const auto names = node.strings_attribute("cats_strings", {});
+  const auto numbers = node.ints_attribute("cats_int64s", {});
+  const Tensor strings = vector_of_strings(names), ints = Tensor::of<int64_t>({int64_t(numbers.size())}, numbers);
+  const Tensor no_string = vector_of_strings({node.string_attribute("default_string", "_Unused")});
+  const Tensor no_number = Tensor::of<int64_t>({1}, {node.int_attribute("default_int64", -1)});
+  const bool of_strings = node.type(0).dtype == DType::string;
+  node.set_output(0,
+                  of_strings ? looked_up(node, strings, ints, no_number) : looked_up(node, ints, strings, no_string));
+}
+
 void import_DictVectorizer(OnnxNode& node) { node.unsupported("a map (make vectors of dictionaries in the program)"); }
 void import_CastMap(OnnxNode& node) { node.unsupported("a map (make vectors of dictionaries in the program)"); }
 
@@ -227,10 +251,14 @@ void import_Normalizer(OnnxNode& node) {
 
 // A category that is not in the list is all zeros, or an error: it is looked up where nothing is.
 void import_OneHotEncoder(OnnxNode& node) {
-  if (!node.strings_attribute("cats_strings", {}).empty()) node.unsupported("categories that are strings");
-  const auto categories = node.ints_attribute("cats_int64s", {});
+  const auto names = node.strings_attribute("cats_strings", {});
+  const auto numbers = node.ints_attribute("cats_int64s", {});
+  const bool strings = node.type(0).dtype == DType::string;
+  if (strings ? !numbers.empty() : !names.empty()) node.bad("categories of another type than ", node.type(0));
+  const Tensor categories =
+      strings ? vector_of_strings(names) : Tensor::of<int64_t>({int64_t(numbers.size())}, numbers);
   const bool zeros = node.int_attribute("zeros", 1) != 0;
-  if (categories.empty() || categories.size() > 65536) node.unsupported(categories.size(), " categories");
+  if (categories.count() == 0 || categories.count() > 65536) node.unsupported(categories.count(), " categories");
   const std::string checked =
       "any = ReduceMax <keepdims = 1> (hot, last) zero = Constant <value_float = 0.0> () gone = Equal(any, zero) "
       "place = Cast <to = 7> (gone) nothing = Constant <value_floats = [0.0]> () add = Gather(nothing, place) "
@@ -239,7 +267,7 @@ void import_OneHotEncoder(OnnxNode& node) {
       0, node.body(concat("(x, categories) => (y) { last = Constant <value_ints = [-1]> () x_ = Unsqueeze(x, last) "
                           "same = Equal(x_, categories) hot = Cast <to = 1> (same) ",
                           zeros ? "y = Identity(hot)" : checked, " }"),
-                   {node.cast(node.input(0), DType::i64), node.ints(categories)})[0]);
+                   {strings ? node.input(0) : node.cast(node.input(0), DType::i64), node.constant(categories)})[0]);
 }
 
 void import_Scaler(OnnxNode& node) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Imports the ops that are one step of a pointwise program.
 #include "onnx/broadcast.h"
+#include "onnx/small_types.h"
 
 namespace temper {
 
@@ -20,6 +21,12 @@ void binary(OnnxNode& node, Scalar op) {
 void binary_swapped(OnnxNode& node, Scalar op) {
   const auto [a, b] = binary_inputs(node);
   node.set_output(0, node.pointwise(op, {b, a}));
+}
+
+// Other values stay as they are.
+ValueId codes_of_strings(OnnxNode& node, ValueId x) {
+  const DType dtype = node.graph().type(x).dtype;
+  return dtype == DType::string ? as_codes(node, x, carrier_of(dtype)) : x;
 }
 
 }  // namespace
@@ -62,7 +69,6 @@ TEMPER_IMPORT(BitwiseAnd, binary, bit_and)
 TEMPER_IMPORT(BitwiseOr, binary, bit_or)
 TEMPER_IMPORT(BitwiseXor, binary, bit_xor)
 TEMPER_IMPORT(Div, binary, div)
-TEMPER_IMPORT(Equal, binary, equal)
 TEMPER_IMPORT(Greater, binary_swapped, less)
 TEMPER_IMPORT(GreaterOrEqual, binary_swapped, less_equal)
 TEMPER_IMPORT(Less, binary, less)
@@ -120,8 +126,17 @@ void import_IsInf(OnnxNode& node) {
   node.set_output(0, node.program(b.result(result), {node.input(0)}));
 }
 
+// Equal strings have equal codes (base/string_table.h).
+void import_Equal(OnnxNode& node) {
+  const auto [a, b] = binary_inputs(node);
+  node.set_output(0, node.pointwise(Scalar::equal, {codes_of_strings(node, a), codes_of_strings(node, b)}));
+}
+
 void import_Where(OnnxNode& node) {
-  node.set_output(0, node.pointwise(Scalar::where, {node.input(0), node.input(1), node.input(2)}));
+  const ValueId a = codes_of_strings(node, node.input(1)), b = codes_of_strings(node, node.input(2));
+  const ValueId chosen = node.pointwise(Scalar::where, {node.input(0), a, b});
+  const DType dtype = node.type(1).dtype;
+  node.set_output(0, dtype == DType::string ? as_codes(node, chosen, dtype) : chosen);
 }
 
 }  // namespace temper

@@ -1,24 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
-// Imports TfIdfVectorizer on integers: every window of a row is compared with every n-gram of its length, and the
-// matches are counted. A weight is that of a place in the output, as ONNX Runtime and ONNX's reference evaluator have
-// it; the operator's text speaks of a place in the pool.
+// Imports TfIdfVectorizer on integers or strings: every window of a row is compared with every n-gram of its length,
+// and the matches are counted. A weight is that of a place in the output, as ONNX Runtime and ONNX's reference
+// evaluator have it; the operator's text speaks of a place in the pool.
+#include <algorithm>
+
 #include "base/checked.h"
+#include "graph/ops/constant_strings.h"
 #include "graph/ops/gather.h"
 #include "onnx/node.h"
 
 namespace temper {
 
+// i64 or strings.
+static Tensor pool_of(OnnxNode& node) {
+  const auto numbers = node.ints_attribute("pool_int64s", {});
+  const auto strings = node.strings_attribute("pool_strings", {});
+  if (!strings.empty() && !numbers.empty()) node.bad("pool_int64s and pool_strings");
+  return strings.empty() ? Tensor::of<int64_t>({int64_t(numbers.size())}, numbers)
+                         : ops::tensor_of_strings({int64_t(strings.size())}, strings);
+}
+
 void import_TfIdfVectorizer(OnnxNode& node) {
   const TensorType x = node.type(0);
-  if (node.has_attribute("pool_strings")) node.unsupported("a pool of strings");
-  const auto pool = node.ints_attribute("pool_int64s", {}), starts = node.ints_attribute("ngram_counts", {}),
-             places = node.ints_attribute("ngram_indexes", {});
+  const Tensor pool = pool_of(node);
+  const auto starts = node.ints_attribute("ngram_counts", {}), places = node.ints_attribute("ngram_indexes", {});
   const auto weights = node.floats_attribute("weights", std::vector<double>(places.size(), 1));
   const int64_t least = node.int_attribute("min_gram_length"), most = node.int_attribute("max_gram_length"),
                 skips = node.int_attribute("max_skip_count");
   const std::string mode = node.string_attribute("mode", "");
   if (mode != "TF" && mode != "IDF" && mode != "TFIDF") node.bad("mode is '", mode, "'; it is TF, IDF or TFIDF");
-  if (!is_int(x.dtype) || x.rank() < 1 || x.rank() > 2) node.bad("an input ", x);
+  if ((pool.dtype() == DType::string ? x.dtype != DType::string : !is_int(x.dtype)) || x.rank() < 1 || x.rank() > 2)
+    node.bad("an input ", x);
   if (!x.shape.back().is_constant()) node.refuse("rows of ", x, "; give a fixed shape with --shapes");
   if (least < 1 || most < least || skips < 0 || int64_t(starts.size()) < most || weights.size() != places.size())
     node.bad("n-grams of ", least, " to ", most, " with ", skips, " skips, ", starts.size(), " counts, ", places.size(),
@@ -31,27 +43,26 @@ void import_TfIdfVectorizer(OnnxNode& node) {
   }
   if (mode != "TF" && outputs > int64_t(weights.size()))
     node.bad(weights.size(), " weights for ", outputs, " places of the output");
-  const ValueId rows =
-      node.reshape(node.cast(node.input(0), DType::i64), {x.rank() == 2 ? x.shape[0] : Dim(1), Dim(width)});
+  const ValueId words = x.dtype == DType::string ? node.input(0) : node.cast(node.input(0), DType::i64);
+  const ValueId rows = node.reshape(words, {x.rank() == 2 ? x.shape[0] : Dim(1), Dim(width)});
   ValueId sum;
   size_t gram = 0;  // of the pool, in order
   for (int64_t n = 1; n <= most; ++n) {
     const int64_t begin = starts[size_t(n - 1)];
-    const int64_t end = size_t(n) < starts.size() ? starts[size_t(n)] : int64_t(pool.size());
-    if (begin < 0 || end < begin || end > int64_t(pool.size()) || (end - begin) % n != 0)
-      node.bad("ngram_counts ", starts, " for a pool of ", pool.size());
+    const int64_t end = size_t(n) < starts.size() ? starts[size_t(n)] : pool.count();
+    if (begin < 0 || end < begin || end > pool.count() || (end - begin) % n != 0)
+      node.bad("ngram_counts ", starts, " for a pool of ", pool.count());
     const int64_t grams = (end - begin) / n;
     const size_t first = gram;
     gram += size_t(grams);
     if (gram > places.size()) node.bad(places.size(), " places for at least ", gram, " n-grams");
     if (n < least || grams == 0) continue;
     // [grams, n], and a matrix that puts each n-gram's count to its place, with its weight.
-    Tensor wanted(DType::i64, {grams, n}), place(DType::f32, {grams, outputs});
-    for (int64_t g = 0; g < grams; ++g) {
-      for (int64_t i = 0; i < n; ++i) wanted.data<int64_t>()[g * n + i] = pool[size_t(begin + g * n + i)];
+    Tensor wanted(pool.dtype(), {grams, n}), place(DType::f32, {grams, outputs});
+    std::copy_n(pool.raw().data() + begin * size_of(pool.dtype()), wanted.bytes(), wanted.raw_mutable());
+    for (int64_t g = 0; g < grams; ++g)
       place.data<float>()[g * outputs + places[first + size_t(g)]] =
           mode == "TF" ? 1.0f : float(weights[size_t(places[first + size_t(g)])]);
-    }
     ValueId count;
     for (int64_t skip = 0; skip <= (n == 1 ? 0 : skips); ++skip) {
       const int64_t windows = width - (n - 1) * (skip + 1);
