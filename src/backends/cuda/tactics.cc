@@ -12,7 +12,7 @@ namespace temper {
 namespace cuda {
 extern const Recipe pointwise_recipe, reduce_recipe, softmax_recipe, normalize_recipe, pool_recipe, transpose_recipe,
     slice_recipe, broadcast_recipe, concat_recipe, resize_recipe, matmul_recipe, conv_first_recipe,
-    conv_first_wgmma_recipe, conv_first_bytes_recipe, conv_depthwise_matrix_recipe, conv_depthwise_recipe,
+    conv_first_wgmma_recipe, conv_first_columns_recipe, conv_depthwise_matrix_recipe, conv_depthwise_recipe,
     conv_direct_recipe, conv_gemm_recipe, arg_reduce_recipe, pad_recipe, gather_recipe, grid_sample_recipe,
     roi_align_recipe, lrn_recipe, conv_pipeline_recipe, conv_chain_recipe, conv_shortcut_recipe, matmul_pipeline_recipe,
     matmul_gated_recipe, matmul_rows_recipe, attention_one_recipe, attention_hopper_recipe, attention_recipe,
@@ -38,7 +38,7 @@ const Listed list[] = {
     made_of<cuda::conv_chain_recipe>,
     made_of<cuda::conv_shortcut_recipe>,
     made_of<cuda::conv_gemm_recipe>,
-    made_of<cuda::conv_first_bytes_recipe>,
+    made_of<cuda::conv_first_columns_recipe>,
     made_of<cuda::conv_first_wgmma_recipe>,
     made_of<cuda::conv_first_recipe>,
     made_of<cuda::conv_depthwise_matrix_recipe>,

@@ -223,7 +223,7 @@ std::string random_shortcuts(uint64_t seed, int count, int64_t largest) {
   return text;
 }
 
-// First convolutions in bytes with a pool, of images about `largest` high and wide.
+// First convolutions in bytes or 16-bit floats with a pool, of images about `largest` high and wide.
 std::string random_first(uint64_t first_seed, int count, int64_t largest) {
   std::string lines;
   for (int i = 0; i < count; ++i) {
@@ -235,6 +235,21 @@ std::string random_first(uint64_t first_seed, int count, int64_t largest) {
                   top = draw(0, kh - 1), left = draw(0, kw - 1), bottom = draw(0, kh - 1), right = draw(0, kw - 1);
     if (width + left + right < kw || (height + top + bottom - kh) / 2 < 1 || (width + left + right - kw) / 2 < 1)
       continue;
+    if (draw.chance(50)) {
+      const std::string halves = draw.chance(70) ? "f16" : "bf16";
+      lines +=
+          concat("fused_conv(", x, '[', images, ',', channels, ',', height, ',', width, "], ", halves, '[', outputs,
+                 ',', channels, ',', kh, ',', kw, "]*, f32[", outputs, ",1,1]*{1..9}, f32[", outputs, ",1,1]*) ");
+      if (x == halves) lines += "prologue=\"(1)\"";
+      else if (draw.chance(50)) lines += concat("prologue=\"(1) 1=cast.", halves, "(0)\"");
+      else lines += concat("prologue=\"(1) 1=cast.f32(0) 2=constant.f32[0.9] 3=mul.f32(1,2) 4=cast.", halves, "(3)\"");
+      lines += concat(" strides=[2,2] pads=[", top, ',', left, ',', bottom, ',', right,
+                      "] dilations=[1,1] epilogue=\"(3) 3=fma.f32(0,1,2)",
+                      draw.chance(50) ? " 4=relu.f32(3)" : " 4=add.f32(3,2)",
+                      draw.chance(30) ? "" : concat(" 5=cast.", halves, "(4)"),
+                      "\" pool_kernel=[3,3] pool_strides=[2,2] pool_pads=[1,1,", draw(0, 1), ',', draw(0, 1), "]\n");
+      continue;
+    }
     const bool apart = draw.chance(60), scaled = x != "i8" || apart;
     lines += concat("fused_conv(", x, '[', images, ',', channels, ',', height, ',', width, ']',
                     x == "u8"   ? "{0..256}"
@@ -302,8 +317,8 @@ std::string random_prepared(uint64_t first_seed, int count, int64_t largest) {
   }
   return lines;
 }
-testing::CaseChoice of_first_bytes(int sms) {
-  testing::CaseChoice choice{.recipes = "conv.first_bytes"};
+testing::CaseChoice of_first_columns(int sms) {
+  testing::CaseChoice choice{.recipes = "conv.first_columns"};
   choice.properties.sms = sms;
   return choice;
 }
@@ -416,12 +431,23 @@ TEST(EmulatedChain, TapsThatReadAPatchGiveTheReferencesResults) {
 }
 
 // On one SM a block walks down images; on many it has one tile, and the one above that.
-TEST(EmulatedFirst, BytesWithAPoolGiveTheReferencesResults) {
+// Of numbers up to 65530 some are infinite in f16: 65520 and more.
+constexpr const char* kEndless =
+    "fused_conv(f32[2,3,33,32]{-65530..65531}, f16[64,3,7,7]*, f32[64,1,1]*) prologue=\"(1) 1=cast.f16(0)\" "
+    "strides=[2,2] pads=[3,3,3,3] dilations=[1,1] epilogue=\"(2) 2=constant.f32[0.00001] 3=fma.f32(0,2,1)\" "
+    "pool_kernel=[3,3] pool_strides=[2,2] pool_pads=[1,1,1,1]\n"
+    "fused_conv(f32[3,1,40,48]{-65530..65531}, f16[16,1,4,6]*) prologue=\"(1) 1=cast.f16(0)\" strides=[2,2] "
+    "pads=[0,1,1,0] dilations=[1,1] epilogue=\"(1) 1=constant.f32[0.00001] 2=mul.f32(0,1)\" pool_kernel=[3,3] "
+    "pool_strides=[2,2] pool_pads=[1,1,0,0]\n";
+
+TEST(EmulatedFirst, WithAPoolGivesTheReferencesResults) {
   const testing::EmulatedGpu emulated;
   const auto asked = testing::shapes_asked_for();
   for (int sms : {1, 132})
-    testing::check_lines("first", random_first(uint64_t(100 * sms), asked.value_or(5), 50), emulated.compiler(),
-                         emulated.gpu(), of_first_bytes(sms));
+    testing::check_lines("endless", kEndless, emulated.compiler(), emulated.gpu(), of_first_columns(sms));
+  for (int sms : {1, 132})
+    testing::check_lines("first", random_first(uint64_t(100 * sms), asked.value_or(8), 50), emulated.compiler(),
+                         emulated.gpu(), of_first_columns(sms));
 }
 
 // On few SMs, where weights stay in shared memory, and on many.
@@ -800,13 +826,14 @@ TEST(CudaPipeline, TapsThatReadAPatchGiveTheReferencesResults) {
   testing::check_lines("random", random_lines(1, count, 400, true), *compiler, gpu, of_patches("conv.pipeline", 5));
   testing::check_lines("random", random_chains(1, count, 400, true), *compiler, gpu, of_patches("conv.chain", 5));
 }
-TEST(CudaFirst, BytesWithAPoolGiveTheReferencesResults) {
+TEST(CudaFirst, WithAPoolGivesTheReferencesResults) {
   TEMPER_NEEDS_GPU(gpu);
   TEMPER_NEEDS_NVRTC(compiler);
   if (gpu->info().architecture() != "sm_90a") GTEST_SKIP() << "no Hopper";
+  testing::check_lines("endless", kEndless, *compiler, gpu, of_first_columns(132));
   for (int sms : {1, 4, 132})
     testing::check_lines("first", random_first(uint64_t(1000 * sms), testing::shapes_asked_for().value_or(20), 300),
-                         *compiler, gpu, of_first_bytes(sms));
+                         *compiler, gpu, of_first_columns(sms));
 }
 TEST(CudaChain, GivesTheReferencesResultsForRandomShapes) {
   TEMPER_NEEDS_GPU(gpu);

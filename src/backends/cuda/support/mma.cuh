@@ -123,6 +123,7 @@ MULTIPLY_GROUP(256, NAMES_0 "," NAMES_1 "," NAMES_2 "," NAMES_3 "," NAMES_4 "," 
                  : __VA_ARGS__                                                              \
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(add));           \
   }
+MULTIPLY_ROWS(8, "%0,%1,%2,%3", "{%4,%5,%6,%7}", "%8", "%9", SUMS_4(d, 0))
 MULTIPLY_ROWS(32, NAMES_0, "{%16,%17,%18,%19}", "%20", "%21", SUMS_16(d, 0))
 MULTIPLY_ROWS(64, NAMES_0 "," NAMES_1, "{%32,%33,%34,%35}", "%36", "%37", SUMS_16(d, 0), SUMS_16(d, 16))
 MULTIPLY_ROWS(128, NAMES_0 "," NAMES_1 "," NAMES_2 "," NAMES_3, "{%64,%65,%66,%67}", "%68", "%69", SUMS_16(d, 0),
