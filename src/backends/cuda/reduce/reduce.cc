@@ -93,6 +93,8 @@ std::optional<Job> columns_job(const Problem& problem, const Config& config, con
   while (columns->inner % vector) vector /= 2;
   // As many threads along what is reduced as it takes to fill a GPU, but no more than have some elements each; and few
   // idle ones beside the last columns.
+  // Where even the narrowest blocks would leave half of a GPU without one, they take fewer columns.
+  while (vector > 4 && 2 * columns->outer * columns->inner < int64_t(gpu.sms) * 8 * vector) vector /= 2;
   const int64_t vectors = columns->inner / vector, enough = int64_t(gpu.sms) * 2048;
   int64_t across = 32, threads = 256;
   while (across > 8 && columns->outer * vectors * (threads / across) < enough) across /= 2;
