@@ -44,6 +44,8 @@ struct Place {
   static constexpr int kCpu = 1, kCuda = 2, kPinned = 3, kManaged = 13;  // of dlpack.h
   int type = kCpu, index = 0;
   std::string name = "cpu";  // "cuda:0"
+  // Arrays are let go when the call ends: a tensor keeps its memory till then, but a program may put another into it.
+  bool borrows = false;
   intptr_t stream = 0;  // of a GPU: what writes an array is put ahead of this (the protocol's __dlpack__(stream=...))
 };
 Place place_of(const Engine& engine);

@@ -116,7 +116,12 @@ class PySession {
   }
 
   // Within a turn.
-  Arrays check(const GivenObjects& inputs, nb::handle outputs) { return check(inputs, outputs, place_); }
+  Arrays check_to_keep(const GivenObjects& inputs, nb::handle outputs) { return check(inputs, outputs, place_); }
+  Arrays check(const GivenObjects& inputs, nb::handle outputs) {
+    Place place = place_;
+    place.borrows = true;
+    return check(inputs, outputs, place);
+  }
   Arrays check(const GivenObjects& inputs, nb::handle outputs, const Place& place) {
     Arrays arrays;
     arrays.inputs = arrays_of(inputs.objects, inputs.ports, place);
@@ -225,6 +230,7 @@ class PySession {
       fail(ErrorKind::usage,
            "a run in a stream writes where you say: give outputs, such as torch.empty(..., device=...)");
     Place place = place_;
+    place.borrows = true;
     place.stream = -1;  // of DLPack: the producer makes nobody wait
     Arrays arrays = check(given_for(inputs), outputs, place);
     if (arrays.ready->partitioned) refuse_partitioned();
@@ -364,7 +370,7 @@ class Binding {
     const KeepCurrentGpu kept(session_.of_gpu());
     session_.expect_no_strings();
     given_ = session_.given_for(inputs);
-    arrays_ = session_.check(given_, outputs);
+    arrays_ = session_.check_to_keep(given_, outputs);
     if (arrays_.ready->partitioned) PySession::refuse_partitioned();
     // Whoever reads an output on a stream of his own must be waited for before the next run, and only his framework
     // knows him.
