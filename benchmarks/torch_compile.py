@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""usage: torch_compile.py resnet50|bert [--frozen] [--no-guards] [--device cpu|cuda] [--small] [--pairs 2000] [--quick] [--wait FILE]: what a call through
+"""usage: torch_compile.py resnet50|bert [--frozen] [--guards-of-inputs] [--no-guards] [--no-marks] [--device cpu|cuda] [--small] [--pairs 2000] [--quick] [--wait FILE]: what a call through
 torch.compile(backend="temper") costs beside Engine.run of the same engine, and whether both give the same bits. Needs PyTorch, and torchvision or
 transformers; weights are drawn. Prints a row: model, bits, Engine.run, torch.compile, how much more (median of pairs), PyTorch's own part; in us.
 
@@ -63,7 +63,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("model", choices=["resnet50", "bert"])
     parser.add_argument("--frozen", action="store_true", help="weights never change, and PyTorch makes no guards of modules")
+    parser.add_argument("--guards-of-inputs", action="store_true", help="and PyTorch makes none of global variables: temper.pytorch.guards_of_inputs")
     parser.add_argument("--no-guards", action="store_true", help="and PyTorch makes no guards at all: Engine.run refuses other shapes and types by itself")
+    parser.add_argument("--no-marks", action="store_true", help="PyTorch marks no call for its profiler: torch._dynamo.config.record_runtime_overhead = False")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--small", action="store_true", help="as many layers and weights, which are smaller: a CPU's runs do not hide what a call costs")
     parser.add_argument("--pairs", type=int, default=2000)
@@ -75,11 +77,17 @@ def main():
     stream = torch.cuda.current_stream().cuda_stream if options.device == "cuda" else None
     model, inputs = {"resnet50": resnet50, "bert": bert}[options.model](options.small)
     model, inputs = model.to(options.device), tuple(x.to(options.device) for x in inputs)
-    frozen = options.frozen or options.no_guards
-    left_out = torch.compiler.skip_all_guards_unsafe if options.no_guards else torch.compiler.skip_guard_on_all_nn_modules_unsafe
-    guards = {"guard_filter_fn": left_out} if frozen else {}
-    given = {"quick": options.quick, **({"threads": 1} if options.small else {}), **({"frozen": True} if frozen else {}), **guards}
-    how = ", frozen, without guards" + ("" if options.no_guards else " of modules") if frozen else ""
+    left_out, how = None, ""
+    for given, filter_fn, said in ((options.frozen, torch.compiler.skip_guard_on_all_nn_modules_unsafe, "without guards of modules"),
+                                   (options.guards_of_inputs, temper.pytorch.guards_of_inputs, "guards of inputs"),
+                                   (options.no_guards, torch.compiler.skip_all_guards_unsafe, "without guards")):  # fmt: skip
+        if given:
+            left_out, how = filter_fn, f", frozen, {said}"
+    guards = {"guard_filter_fn": left_out} if left_out else {}
+    if options.no_marks:
+        torch._dynamo.config.record_runtime_overhead = False
+        how += ", without marks"
+    given = {"quick": options.quick, **({"threads": 1} if options.small else {}), **({"frozen": True} if left_out else {}), **guards}
     kept = []
 
     class Kept(temper.pytorch._Compiled):

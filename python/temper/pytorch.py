@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import copy
 import io
 import logging
 import operator
@@ -173,10 +174,75 @@ def _exported(module: Any, tensors: Sequence[Any], folder: str) -> tuple[str, li
     return path, [_Output(tuple(value.shape), torch.empty(value.shape, device="meta").stride(), value.dtype) for value in described]
 
 
-class _Part:
-    """An engine of a graph for one set of shapes, as a function of all of the graph's arguments."""
+class _Taken(NamedTuple):
+    """Weights of a frozen graph, which PyTorch gives to no call but one, by which a model is told from another of its class."""
 
-    def __init__(self, graph: Any, arguments: Sequence[Any], weights: Sequence[int], options: dict[str, Any]) -> None:
+    values: list[Any]
+    """By the graph's inputs; None for those that calls are given."""
+    others: list[int]
+    """Which these are, and the weight that is given."""
+    witness: int
+    """Its place among them."""
+
+    def given(self, arguments: Sequence[Any]) -> Sequence[Any]:
+        """What a call is given. Raises Error where the weight is another model's: the engine would answer for the wrong one."""
+        if len(arguments) != len(self.others):
+            arguments = [arguments[i] for i in self.others]
+        if arguments[self.witness] is not self.values[self.others[self.witness]]:
+            raise Error('{"frozen": True} was promised, and this is another model, or it has other weights; PyTorch tells models of one class apart '
+                        "where it keeps guards: temper.pytorch.guards_of_inputs, in the place of torch.compiler.skip_all_guards_unsafe, keeps those")  # fmt: skip
+        return arguments
+
+    def all(self, arguments: Sequence[Any]) -> Sequence[Any]:
+        """All of the graph's inputs."""
+        whole = list(self.values)
+        for i, value in zip(self.others, arguments):
+            whole[i] = value
+        return whole
+
+
+def _modules_of(places: Sequence[Any]) -> list[Any] | None:
+    """Where PyTorch found the models that these inputs are weights of; None where one of them is of no module, or PyTorch does not say."""
+    found: dict[Any, Any] = {}
+    for place in places:
+        source, module = getattr(place, "_dynamo_source", None), None
+        while source is not None:
+            if type(source).__name__.startswith("Unspecialized") and type(source).__name__.endswith("NNModuleSource"):
+                module = source.base
+            source = getattr(source, "base", None)
+        if module is None:
+            return None
+        found[module.name if isinstance(module.name, str) else module.name()] = module
+    return list(found.values())
+
+
+def _take(graph: Any, weights: Sequence[int], values: Sequence[Any]) -> tuple[Any, _Taken] | None:
+    """A copy of the graph; the graph itself has its weights as constants from now on, but for one. PyTorch writes the code of a call when its backend
+    is done, by the inputs that the graph has then: otherwise it fetches hundreds of weights from their modules for each call. A PyTorch that does not
+    look at the graph again gives them to each call as before. None: they must be looked at, since it is not known which model's they are."""
+    places = [node for node in graph.graph.nodes if node.op == "placeholder"]
+    modules = _modules_of([places[i] for i in weights])
+    if not modules or any(isinstance(values[i], torch._subclasses.FakeTensor) for i in weights):
+        return None
+    # Models of one class share what PyTorch compiled for it, as long as their weights have the same shapes.
+    torch._dynamo.guards.install_guard(*(module.make_guard(torch._dynamo.guards.GuardBuilder.ID_MATCH) for module in modules))
+    whole = torch.fx.GraphModule(graph, copy.deepcopy(graph.graph))
+    for i in weights[1:]:
+        graph.register_buffer(f"temper_weight_{i}", values[i].detach(), persistent=False)
+        with graph.graph.inserting_before(places[i]):
+            constant = graph.graph.get_attr(f"temper_weight_{i}")
+        places[i].replace_all_uses_with(constant)
+        graph.graph.erase_node(places[i])
+    graph.recompile()
+    others = [i for i in range(len(values)) if i not in weights[1:]]
+    taken = set(weights)
+    return whole, _Taken([value if i in taken else None for i, value in enumerate(values)], others, others.index(weights[0]))
+
+
+class _Part:
+    """An engine of a graph for one set of shapes, as a function of the graph's arguments, but for those that are taken."""
+
+    def __init__(self, graph: Any, arguments: Sequence[Any], weights: Sequence[int], options: dict[str, Any], taken: _Taken | None) -> None:
         self._tensors = [i for i, value in enumerate(arguments) if isinstance(value, torch.Tensor) and i not in weights]
         self._weights_of = operator.itemgetter(*weights, *weights[:1]) if weights else lambda arguments: ()  # of one it would be no tuple
         self._weights = self._weights_of(arguments)
@@ -206,11 +272,19 @@ class _Part:
                 self._engine: Engine = build(path, device=device, **options)
             except Error as error:
                 raise Unsupported(str(error)) from error
-        taken = {port.name for port in self._engine.inputs}  # an input that changes nothing is none of the engine's
-        self._inputs = [i for n, i in enumerate(self._tensors) if f"input_{n}" in taken]
+        names = {port.name for port in self._engine.inputs}  # an input that changes nothing is none of the engine's
+        self._inputs = [i for n, i in enumerate(self._tensors) if f"input_{n}" in names]
+        if taken is not None:  # a call is given the others alone
+            at = {i: n for n, i in enumerate(taken.others)}
+            self._inputs = [at[i] for i in self._inputs]
+            self._constants.update({n: taken.values[i] for n, i in enumerate(self._results) if i is not None and i not in at})
+            self._results = [at.get(i) for i in self._results]
         self._computed = computed
         self._plain = not self._constants and len(computed) == len(results)
         self._on_gpu = self._device.type == "cuda"
+        # What PyTorch's own compiler calls for outputs, and for the stream: torch.empty_strided takes 1 us more, torch.cuda.current_stream 4. It takes
+        # the thread's current GPU.
+        self._empty = getattr(torch._C._dynamo.guards, f"_empty_strided_{self._device.type}", None)
 
     @property
     def engine(self) -> Engine:
@@ -228,26 +302,28 @@ class _Part:
             if tensor.requires_grad:
                 tensor = tensor.detach()
             inputs.append(tensor if tensor.is_contiguous() else tensor.contiguous())
-        # Both are what PyTorch's own compiler calls for the same: torch.empty and torch.cuda.current_stream take 4 to 10 us more.
-        outputs = [torch.empty_strided(shape, strides, dtype=dtype, device=self._device) for shape, strides, dtype in self._outputs]
-        stream = torch._C._cuda_getCurrentRawStream(self._index) if self._on_gpu else None
-        self._engine.run(inputs, outputs, stream=stream)
+        if self._empty is not None and (not self._on_gpu or torch._C._cuda_getDevice() == self._index):
+            outputs = [self._empty(shape, strides, dtype) for shape, strides, dtype in self._outputs]
+        else:
+            outputs = [torch.empty_strided(shape, strides, dtype=dtype, device=self._device) for shape, strides, dtype in self._outputs]
+        self._engine.run(inputs, outputs, stream=torch._C._cuda_getCurrentRawStream(self._index) if self._on_gpu else None)
         if self._plain:
-            return tuple(outputs)
+            return outputs
         results: list[Any] = [self._constants.get(i) if at is None else arguments[at] for i, at in enumerate(self._results)]
         for i, output in zip(self._computed, outputs):
             results[i] = output
-        return tuple(results)
+        return results
 
 
 class _Compiled:
     """What torch.compile calls: engines of a graph, or what is left of it with engines in it."""
 
-    def __init__(self, graph: Any, weights: Sequence[int], varies: bool, options: dict[str, Any], name: str) -> None:
-        self._graph, self._weights, self._varies, self._name = graph, list(weights), varies, name
+    def __init__(self, graph: Any, weights: Sequence[int], varies: bool, options: dict[str, Any], name: str = "", taken: _Taken | None = None) -> None:
+        self._graph, self._weights, self._varies, self._name, self._taken = graph, list(weights), varies, name, taken
         self._options = {key: value for key, value in options.items() if key != "frozen"}
         self._given, self._frozen = options, options.get("frozen", False)
         self._parts: collections.OrderedDict[Any, _Part] = collections.OrderedDict()
+        self._only: _Part | None = None  # of a frozen graph of one shape, for which there is nothing to look at
         self._instead: Callable[..., Any] | None = None
 
     @property
@@ -256,23 +332,31 @@ class _Compiled:
         return [part.engine for part in self._parts.values()]
 
     def __call__(self, *arguments: Any) -> Any:
+        given = arguments if self._taken is None else self._taken.given(arguments)
+        if self._only is not None:
+            return self._only(given)
         if self._instead is not None:
-            return self._instead(*arguments)
+            return self._instead(*self._all(given))
         key = None
         if self._varies:
-            key = tuple(value.shape if isinstance(value, torch.Tensor) else value for value in arguments)
+            key = tuple(value.shape if isinstance(value, torch.Tensor) else value for value in given)
         part = self._parts.get(key)
-        if part is None or not (self._frozen or part.is_current(arguments)):
+        if part is None or not (self._frozen or part.is_current(given)):
             try:
-                part = self._parts[key] = _Part(self._graph, arguments, self._weights, self._options)
+                part = self._parts[key] = _Part(self._graph, self._all(given), self._weights, self._options, self._taken)
             except Unsupported as error:
-                self._instead = self._without(arguments, str(error))
-                return self._instead(*arguments)
+                self._instead = self._without(self._all(given), str(error))
+                return self._instead(*self._all(given))
             if len(self._parts) > ENGINES:
                 self._parts.popitem(last=False)
         elif self._varies:
             self._parts.move_to_end(key)
-        return part(arguments)
+        if self._frozen and not self._varies:
+            self._only = part
+        return part(given)
+
+    def _all(self, given: Sequence[Any]) -> Sequence[Any]:
+        return given if self._taken is None else self._taken.all(given)
 
     def _without(self, arguments: Sequence[Any], why: str) -> Callable[..., Any]:
         """The graph with engines for what can be one, or as PyTorch runs it."""
@@ -419,7 +503,21 @@ def backend(graph: Any, example_inputs: Sequence[Any], *, options: dict[str, Any
                if isinstance(value, torch.nn.Parameter) or (place.meta.get("tensor_dict") or {}).get("_dynamo_static_input_type")]  # fmt: skip
     varies = any(isinstance(value, torch.SymInt) or (isinstance(value, torch.Tensor) and any(not isinstance(dim, int) for dim in value.shape))
                  for value in example_inputs)  # fmt: skip
-    return _Compiled(graph, weights, varies, given, "")
+    taken = None
+    if given.get("frozen") and weights:
+        found = _take(graph, weights, example_inputs)
+        graph, taken = found or (graph, None)
+        given["frozen"] = found is not None
+    return _Compiled(graph, weights, varies, given, taken=taken)
+
+
+def guards_of_inputs(entries: Sequence[Any]) -> list[bool]:
+    """For ``torch.compile(…, options={"frozen": True, "guard_filter_fn": temper.pytorch.guards_of_inputs})``: before a call PyTorch looks at what it is
+    given and at its own state (gradients, modes of tensors), and at no module and no global variable, of which a model has hundreds. Then it does
+    not notice another way through the model's Python code, such as that of ``model.train()``."""
+    modules = torch.compiler.skip_guard_on_all_nn_modules_unsafe(entries)
+    variables = torch.compiler.skip_guard_on_globals_unsafe(entries)
+    return [kept and also for kept, also in zip(modules, variables)]
 
 
 torch._dynamo.register_backend(backend, name="temper")

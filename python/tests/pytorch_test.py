@@ -3,7 +3,7 @@
 import importlib.util
 import unittest
 
-from common import Case
+from common import DIGITS, Case
 
 TORCH = all(importlib.util.find_spec(name) for name in ("torch", "onnx", "onnxscript"))
 if TORCH:
@@ -72,6 +72,61 @@ class PytorchTest(Case):
             model[0].weight.mul_(2)
             self.same(frozen(x), before)
 
+    def test_calls_of_a_frozen_graph_are_given_no_weights(self):
+        counts, given = [], temper.pytorch._Taken.given
+        temper.pytorch._Taken.given = lambda taken, arguments: (counts.append(len(arguments)), given(taken, arguments))[1]
+        self.addCleanup(setattr, temper.pytorch._Taken, "given", given)
+        model = self.model()
+
+        def function(x):
+            return model(x), x, model[0].weight, torch.special.bessel_j0(x) if whole else 3
+
+        x = torch.randn(1, 3, 8, 8)
+        with torch.no_grad():
+            for whole, guards in ((False, {"guard_filter_fn": temper.pytorch.guards_of_inputs}), (True, {})):  # one operator of the second stays with PyTorch
+                compiled = self.compiled(function, frozen=True, **guards)
+                for value in (x, x, x.repeat(2, 1, 1, 1)):
+                    got, same, weight, last = compiled(value)
+                    self.same(got, model(value))
+                    self.assertIs(same, value)
+                    self.assertIs(weight, model[0].weight)
+                    self.same(last, torch.special.bessel_j0(value) if whole else 3)
+        self.assertLess(max(counts), 6)  # an input, and sizes where they vary; weights are six more
+        self.assertEqual({left.what for left in temper.pytorch.left}, {"special_bessel_j0"})
+
+    def test_frozen_models_of_one_class_have_an_engine_each(self):
+        x = torch.randn(2, 4)
+        for guards in ({}, {"guard_filter_fn": temper.pytorch.guards_of_inputs}, {"guard_filter_fn": torch.compiler.skip_all_guards_unsafe}):
+            torch._dynamo.reset()
+            first, second, third = (torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU(), torch.nn.Linear(4, 4)).eval() for _ in range(3))
+            third[0] = first[0]  # has its first weight
+            models = first, second, third
+            compiled = [self.compiled(model, frozen=True, **guards) for model in models]
+            with torch.no_grad():
+                self.same(compiled[0](x), first(x))
+                if guards and guards["guard_filter_fn"] is torch.compiler.skip_all_guards_unsafe:
+                    self.assertRefused("usage", "another model", compiled[1], x)
+                    continue
+                for function, model in zip(compiled, models):
+                    self.same(function(x), model(x))
+        torch._dynamo.reset()
+        product = self.compiled(lambda x, weight: x @ weight, frozen=True)
+        with torch.no_grad():
+            for weight in (torch.nn.Parameter(torch.randn(4, 4)), torch.nn.Parameter(torch.randn(4, 4))):
+                self.same(product(x, weight), x @ weight)  # of no model: it is looked at
+
+    def test_guards_of_inputs_notice_other_inputs(self):
+        model = self.model()
+        compiled = self.compiled(model, frozen=True, guard_filter_fn=temper.pytorch.guards_of_inputs)
+        with torch.no_grad():
+            x = torch.randn(1, 3, 8, 8)
+            self.same(compiled(x), model(x))
+            model.to(torch.float64)
+            for other in (x.double(), torch.randn(1, 3, 9, 8, dtype=torch.float64)):
+                self.same(compiled(other), model(other))
+        wanted = x.double().requires_grad_()
+        self.same(torch.autograd.grad(compiled(wanted).sum(), wanted), torch.autograd.grad(model(wanted).sum(), wanted))
+
     def test_shapes_that_vary_have_an_engine_each(self):
         model = self.model()
         compiled = self.compiled(model)
@@ -129,6 +184,31 @@ class PytorchTest(Case):
         self.assertTrue(any("mul_ write in place" in left.why for left in temper.pytorch.left), temper.pytorch.left)
         self.assertTrue(any("writes into its inputs" in left.why for left in temper.pytorch.left), temper.pytorch.left)
         self.assertTrue(any("draws random numbers" in left.why for left in temper.pytorch.left), temper.pytorch.left)
+
+    def test_engines_read_tensors_where_they_lie_and_refuse_others(self):
+        engine = temper.build(DIGITS, measure=False)
+        x, y = torch.rand(3, 1, 8, 8)[1:2], torch.empty(1, 10)
+        want = torch.from_numpy(engine.run(x.numpy())["logits"])
+
+        class Own(torch.Tensor):
+            pass
+
+        for same in (x, torch.nn.Parameter(x, requires_grad=False), x.as_subclass(Own), x.transpose(1, 0)):
+            self.assertIs(engine.run(same, [y.zero_()])["logits"], y)
+            self.assertTrue(torch.equal(y, want))
+        for other, why in ((x.clone().requires_grad_(), "detach()"), (torch.rand(8, 8).T[None, None], "not contiguous"), (x.double(), "float64"),
+                           (x.to_sparse(), "does not give its memory by DLPack"), (x.to(torch.complex64), "type"), (torch.rand(1, 1, 8, 9), "9")):  # fmt: skip
+            self.assertRefused("usage", why, engine.run, other)
+        self.assertRefused("usage", "shape", engine.run, x, [torch.empty(1, 9)])
+        self.assertRefused("usage", "detach()", engine.run, x, [torch.empty(1, 10, requires_grad=True)])
+        self.assertRefused("usage", "shares memory", engine.run, x, [x.view(-1)[:10].view(1, 10)])
+        # A binding keeps the memory, whatever a program puts into its tensors.
+        binding = engine.bind(x, [y.zero_()])
+        x.set_(torch.zeros(1, 1, 8, 8))
+        others = [torch.full((3, 1, 8, 8), 7.0) for _ in range(100)]
+        binding.run()
+        self.assertTrue(torch.equal(y, want))
+        del others
 
     def test_options_are_those_of_a_build_but_for_the_graphs_own(self):
         with self.assertRaisesRegex(Exception, "device is the graph's"):
