@@ -5,7 +5,7 @@
 is exported to ONNX and built when it is first called; what PyTorch cannot export or Temper does not import stays with PyTorch, operator by
 operator, and :data:`left` and the logger ``temper.pytorch`` name it. Weights are constants of the engine: where a program changes them or puts
 others in their place, the engine is built again. Options of :func:`temper.build` go into ``torch.compile(…, options={"precision": "fp16"})``, and
-``"frozen": True`` promises that weights never change, so that no call looks at them.
+``"frozen": True`` promises that weights never change, so that a call looks at one of them alone, which tells models of a class apart.
 """
 from __future__ import annotations
 
