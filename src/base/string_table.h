@@ -28,7 +28,7 @@ class StringTable {
   std::unordered_map<std::string_view, uint64_t> codes_;
   int64_t bytes_ = 0;
 };
-constexpr int64_t kMostStringBytes = int64_t(1) << 30;
+constexpr int64_t kMostStringBytes = int64_t(128) << 20;
 
 // The table that codes on this thread are of: that of the innermost UseStrings, or one of the whole process, which
 // keeps what it was given until the process ends.
