@@ -4,6 +4,7 @@
 
 #include "backends/backend.h"
 #include "backends/timing_text.h"
+#include "base/hash.h"
 #include "base/parse.h"
 
 namespace temper {
@@ -115,6 +116,9 @@ std::pair<const Tactic*, Config> candidate_of_key(std::string_view rest, size_t 
   return result;
 }
 
+// Longer ones are a model's strings: it is a key, and read by people.
+constexpr size_t kMostFields = 4096;
+
 std::string Problem::text() const {
   std::string out = concat(name_of(op), '(');
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -125,7 +129,9 @@ std::string Problem::text() const {
                              : "_";
   }
   out += ')';
-  if (const std::string fields = fields_text(op); !fields.empty()) out += ' ' + fields;
+  std::string fields = fields_text(op);
+  if (fields.size() > kMostFields) fields = concat("fields=#", hex(xxh3(fields)));
+  if (!fields.empty()) out += ' ' + fields;
   out += " ->";
   for (const Port& output : outputs) out += concat(' ', output.type);
   return out + concat(" threads=", threads, cold_constants ? " cold" : "");

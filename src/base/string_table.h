@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 namespace temper {
 
@@ -18,15 +19,26 @@ class StringTable {
   StringTable();
   // Throws Error{machine} where the table would take more than kMostStringBytes.
   uint64_t code_of(std::string_view text);
-  // Zero-terminated, and valid until clear(). Throws Error{bad_file} for a code that the table did not give.
+  // The same of a string that stays, as those of a model do.
+  uint64_t kept_code_of(std::string_view text);
+  // Zero-terminated, and valid as long as the code is. Throws Error{bad_file} for a code that the table did not give.
   std::string_view at(uint64_t code) const;
-  void clear();  // every code but 0 becomes invalid
+  void clear();                        // every code becomes invalid, but 0 and those that are kept
+  uint64_t id() const { return id_; }  // no other table of the process has it; never 0
 
  private:
+  struct Entry {
+    std::string text;
+    bool used = false, kept = false;
+  };
+  const uint64_t id_;
   mutable std::mutex mutex_;
-  std::deque<std::string> strings_;  // these do not move
+  std::deque<Entry> entries_;  // by code; these do not move
   std::unordered_map<std::string_view, uint64_t> codes_;
+  std::vector<uint64_t> loose_, free_;  // codes that clear() looks at, and those that stand for nothing
   int64_t bytes_ = 0;
+
+  uint64_t find_or_add(std::string_view text);
 };
 constexpr int64_t kMostStringBytes = int64_t(128) << 20;
 

@@ -50,6 +50,7 @@
 #include "graph/ops/softmax.h"
 #include "graph/ops/string_cast.h"
 #include "graph/ops/string_concat.h"
+#include "graph/ops/string_lookup.h"
 #include "graph/ops/string_normalize.h"
 #include "graph/ops/string_split.h"
 #include "graph/ops/topk.h"
@@ -110,6 +111,7 @@ namespace temper {
   OP(Softmax)            \
   OP(StringCast)         \
   OP(StringConcat)       \
+  OP(StringLookup)       \
   OP(StringNormalize)    \
   OP(StringSplit)        \
   OP(TopK)               \

@@ -56,6 +56,32 @@ TEST(StringTable, EachThreadReadsTheTableThatItUsesAndTheProcesssOtherwise) {
   EXPECT_NE(elsewhere, &outer);
 }
 
+TEST(StringTable, WhatIsKeptOutlivesARunAndFreeCodesAreUsedAgain) {
+  StringTable table;
+  const uint64_t loose = table.code_of("loose"), early = table.code_of("kept later"), kept = table.kept_code_of("kept");
+  EXPECT_EQ(table.kept_code_of("kept later"), early);
+  const char* const address = table.at(kept).data();
+  table.clear();
+  EXPECT_THROW(table.at(loose), Error);
+  EXPECT_EQ(table.at(kept).data(), address);
+  EXPECT_EQ(table.at(early), "kept later");
+  EXPECT_EQ(table.code_of("kept"), kept);
+  EXPECT_EQ(table.code_of("another"), loose);
+  table.clear();
+  EXPECT_EQ(table.at(kept), "kept");
+}
+
+TEST(StringTable, NoTwoHaveOneId) {
+  uint64_t first = 0;
+  {
+    const StringTable table;
+    first = table.id();
+  }
+  const StringTable table;
+  EXPECT_NE(first, 0u);
+  EXPECT_NE(table.id(), first);
+}
+
 TEST(StringTable, StringsStayWhereTheyAreWhileMoreCome) {
   StringTable table;
   const uint64_t first = table.code_of("the first");

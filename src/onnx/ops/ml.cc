@@ -2,12 +2,15 @@
 // Imports the smaller ops of ai.onnx.ml: preprocessing, label encoders and linear models.
 #include "onnx/ml.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <map>
 
 #include "base/checked.h"
 #include "graph/ops/constant_strings.h"
+#include "graph/ops/gather.h"
+#include "graph/ops/string_lookup.h"
 
 namespace temper::ml {
 
@@ -151,9 +154,17 @@ ValueId looked_up(OnnxNode& node, const Tensor& keys, const Tensor& values, cons
   if (keys.count() != values.count() || keys.count() == 0)
     node.bad(keys.count(), " keys for ", values.count(), " values");
   if (keys.dtype() != dtype) node.bad("keys of ", keys.dtype(), " for ", node.type(0));
-  if (keys.count() > 65536) node.unsupported(keys.count(), " keys");
   if (standard.dtype() != values.dtype())
     node.bad("a default of ", standard.dtype(), " for values of ", values.dtype());
+  if (dtype == DType::string) {  // the place -1 is that of the last value
+    ops::StringLookup lookup;
+    lookup.keys = ops::strings_of(keys);
+    Tensor all(values.dtype(), {values.count() + 1});
+    std::copy_n(values.raw().data(), values.bytes(), all.raw_mutable());
+    std::copy_n(standard.raw().data(), standard.bytes(), all.raw_mutable() + values.bytes());
+    return node.add(ops::Gather{}, {node.constant(all), node.add(lookup, {node.input(0)})});
+  }
+  if (keys.count() > 65536) node.unsupported(keys.count(), " keys");
   std::vector<int64_t> order;
   for (int64_t i = keys.count(); i-- > 0;) order.push_back(i);
   const std::string same =

@@ -8,6 +8,7 @@
 #include "graph/ops/softmax.h"
 #include "graph/ops/string_cast.h"
 #include "graph/ops/string_concat.h"
+#include "graph/ops/string_lookup.h"
 #include "graph/ops/string_normalize.h"
 #include "graph/ops/string_split.h"
 
@@ -23,9 +24,10 @@ std::vector<Tensor> run(const Op& op, const std::vector<Tensor>& inputs) { retur
 TEST(StringOps, TextOfFieldsReadsBackWhateverTheBytesAre) {
   std::string all;
   for (int c = 0; c < 256; ++c) all += char(c);
-  for (const Op& op : {Op(ops::ConstantStrings{{2, 2}, {"", all, "a,b", "[\"x\"]"}}), Op(ops::ConstantStrings{}),
-                       Op(ops::StringSplit{"\", ", 3}), Op(ops::StringCast{DType::f64}),
-                       Op(ops::StringNormalize{ops::LetterCase::upper, true, {"the", all}})})
+  for (const Op& op :
+       {Op(ops::ConstantStrings{{2, 2}, {"", all, "a,b", "[\"x\"]"}}), Op(ops::ConstantStrings{}),
+        Op(ops::StringSplit{"\", ", 3}), Op(ops::StringLookup{{"", all}}), Op(ops::StringCast{DType::f64}),
+        Op(ops::StringNormalize{ops::LetterCase::upper, true, {"the", all}})})
     EXPECT_TRUE(parse_op(name_of(op), fields_text(op)) == op) << fields_text(op);
 }
 
@@ -124,6 +126,11 @@ TEST(StringOps, StringsBecomeTheNumbersThatTheySpell) {
       ADD_FAILURE() << "'" << bad << "' was read as a number of 8 bits";
     } catch (const Error& error) { EXPECT_EQ(error.kind(), ErrorKind::usage); }
   }
+}
+
+TEST(StringOps, LookupGivesTheLastPlaceOfAKey) {
+  const Tensor places = run(ops::StringLookup{{"a", "b", "a"}}, {strings({4}, {"a", "b", "", "c"})})[0];
+  EXPECT_EQ(places.to_ints(), (std::vector<int64_t>{2, 1, -1, -1}));
 }
 
 TEST(StringOps, OtherOpsMoveStringsAndDoNotComputeWithThem) {
