@@ -11,11 +11,12 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SRC = ROOT / "src"
 
-# The road of a model, left to right (ARCHITECTURE.md introduces the folders in this order). base, graph, backends, plan
-# and runtime are the library that runs plans: none of them may need the importer, a pass or a measurement.
+# The road of a model, left to right (ARCHITECTURE.md introduces the folders in this order). base, picture, graph, backends,
+# plan and runtime are the library that runs plans: none of them may need the importer, a pass or a measurement.
 ALLOWED = {
     "base": "",
-    "graph": "base",
+    "picture": "base",
+    "graph": "base picture",
     "onnx": "base graph",
     "passes": "base graph",
     "quantize": "base graph",
@@ -25,7 +26,7 @@ ALLOWED = {
     "measure": "base graph backends",
     "tune": "base graph backends measure plan",
     "optimize": "base graph onnx passes quantize backends measure tune plan runtime data",
-    "data": "base graph onnx measure runtime",
+    "data": "base picture graph onnx measure runtime",
     "bench": "base graph backends measure plan runtime data tune",
     "calibrate": "base graph onnx passes quantize backends plan runtime optimize data",
     "evaluate": "base graph onnx passes quantize backends plan runtime optimize data calibrate bench",
@@ -41,7 +42,7 @@ ALLOWED = {
     "api": "base graph runtime",
     "api/temper_c_build.cc": "base tune optimize",
     "api/temper_nvinfer.cc": "runtime optimize nvinfer",
-    "api/temper_c_pictures.cc": "base graph runtime data",
+    "api/temper_c_pictures.cc": "base picture graph runtime data",
     "cli": "base graph onnx passes quantize backends measure tune plan runtime optimize data calibrate bench evaluate study interop nvinfer report serve zoo",
 }
 # Inside src/backends/cuda. "." are the files of the folder itself: recipes, bundles, the machine.
@@ -76,7 +77,7 @@ CUDA = {
 # THE list of the GPU's tactics stands above all of them.
 CUDA_LIST = "backends/cuda/tactics.cc"
 # Folders without loops of includes between files, where a header and its source are one. Others follow as they lose theirs.
-NO_LOOPS = "base graph passes plan quantize measure tune calibrate evaluate study interop nvinfer report serve clients triton video zoo api".split()
+NO_LOOPS = "base picture graph passes plan quantize measure tune calibrate evaluate study interop nvinfer report serve clients triton video zoo api".split()
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 
 

@@ -10,9 +10,9 @@ namespace temper {
 struct Size {
   int64_t width = 0, height = 0;
 };
-// That of resize_short_side (data/image.h).
+// That of resize_short_side (data/resize.h).
 Size size_of_short_side(int64_t width, int64_t height, int64_t size);
-// The pixel at which centre_crop (data/image.h) begins. Throws as it does.
+// The pixel at which centre_crop (data/resize.h) begins. Throws as it does.
 Size corner_of_crop(const Size& picture, const Size& crop);
 
 // The picture is scaled to width x height, and its corner comes to (left, top).

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "data/image.h"
+#include "data/resize.h"
 #include "graph/tensor.h"
 
 namespace temper {

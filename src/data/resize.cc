@@ -1,26 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resizes pictures by convolution. The arithmetic (where windows begin and end, the order of the passes, fixed point)
-// is chosen to agree with Pillow's ImagingResample for 8-bit pictures, because that is what most classifiers were
-// trained and published with.
+// The arithmetic (where windows begin and end, the order of the passes, fixed point) is chosen to agree with Pillow's
+// ImagingResample for 8-bit pictures, because that is what most classifiers were trained and published with.
+#include "data/resize.h"
+
 #include <algorithm>
 #include <cmath>
 
-#include "data/image.h"
 #include "data/place.h"
 
 namespace temper {
-
-void check_pixels(int64_t width, int64_t height, int64_t limit) {
-  if (width < 1 || height < 1 || width > limit / height)
-    fail(ErrorKind::bad_file, "a picture of ", width, "x", height, " pixels; the limit is ", limit, " in all");
-}
-
-Image make_image(int64_t width, int64_t height, int64_t channels) {
-  check_pixels(width, height, kMaxPixels);
-  Image image{width, height, channels, {}};
-  image.pixels.resize(size_t(width * height * channels));
-  return image;
-}
 
 namespace {
 
@@ -149,16 +137,6 @@ Image centre_crop(const Image& image, int64_t width, int64_t height) {
   Image result = make_image(width, height, image.channels);
   for (int64_t y = 0; y < height; ++y)
     std::copy_n(image.at(corner.width, corner.height + y), size_t(width * image.channels), result.at(0, y));
-  return result;
-}
-
-Image to_grey(const Image& image) {
-  if (image.channels == 1) return image;
-  Image result = make_image(image.width, image.height, 1);
-  for (size_t i = 0; i < result.pixels.size(); ++i) {
-    const uint8_t* p = image.pixels.data() + 3 * i;
-    result.pixels[i] = uint8_t((19595u * p[0] + 38470u * p[1] + 7471u * p[2] + 32768u) >> 16);
-  }
   return result;
 }
 

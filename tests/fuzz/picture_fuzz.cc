@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "data/image.h"
+#include "picture/image.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace temper;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads pictures: JPEG, PNG, WebP, BMP and TIFF become 8-bit RGB, and are resized as PIL's Image.resize does it.
+// Reads pictures: JPEG, PNG, WebP, BMP and TIFF become 8-bit RGB.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -41,16 +41,6 @@ Image decode_tiff(std::span<const std::byte> bytes, int64_t limit);
 // Throws Error{bad_file} for no pixels, and for more than `limit`.
 void check_pixels(int64_t width, int64_t height, int64_t limit);
 
-// Antialiased: the filter is widened by the factor by which the picture shrinks. Both passes (horizontal, then
-// vertical) round to 8 bits, with weights in 22-bit fixed point: the same results as PIL's Image.resize with BILINEAR
-// or BICUBIC.
-enum class ResizeFilter { bilinear, bicubic };
-Image resize(const Image& image, int64_t width, int64_t height, ResizeFilter filter = ResizeFilter::bilinear);
-// The short side becomes `size`, the long one int(size * long / short), as torchvision's Resize(size) does.
-Image resize_short_side(const Image& image, int64_t size, ResizeFilter filter = ResizeFilter::bilinear);
-// The offset is (picture - crop) / 2, rounded half to even as in torchvision. Throws Error{usage} where the picture is
-// smaller.
-Image centre_crop(const Image& image, int64_t width, int64_t height);
 // ITU-R 601-2 luma, (19595 R + 38470 G + 7471 B + 32768) >> 16, which is PIL's convert("L").
 Image to_grey(const Image& image);
 

@@ -10,7 +10,7 @@
 #include <cstring>
 #include <memory>
 
-#include "data/image.h"
+#include "picture/image.h"
 
 namespace temper {
 namespace {

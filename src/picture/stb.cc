@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "base/bytes.h"
-#include "data/image.h"
+#include "picture/image.h"
 
 #define STB_IMAGE_IMPLEMENTATION
 #define STB_IMAGE_STATIC

@@ -1,34 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/image.h"
+#include "picture/image.h"
 
-#include <algorithm>
-#include <cmath>
-#include <cstring>
-
-#include "data/npy.h"
-#include "helpers.h"
+#include "../data/helpers.h"
+#include "pictures.h"
 
 namespace temper {
 namespace {
-
-// The largest difference of any channel from the (height, width, channels) array that NumPy saved.
-int worst_difference(const Image& image, const std::string& npy) {
-  const Tensor expected = read_npy(npy);
-  EXPECT_EQ(expected.dims(), (Dims{image.height, image.width, image.channels}));
-  if (expected.count() != int64_t(image.pixels.size())) return 999;
-  int worst = 0;
-  for (size_t i = 0; i < image.pixels.size(); ++i)
-    worst = std::max(worst, std::abs(int(expected.data<uint8_t>()[i]) - int(image.pixels[i])));
-  return worst;
-}
-
-constexpr const char* kPictures = R"(
-y, x = np.mgrid[0:97, 0:131]
-r = np.random.RandomState(1)
-a = np.stack([x * 255 // 131, y * 255 // 97, (x * y) % 256], 2).astype('u1')
-a[20:60, 30:70] = r.randint(0, 256, (40, 40, 3))
-im = Image.fromarray(a)
-)";
 
 TEST(Image, DecodedPngsAreExactInEveryColourType) {
   const std::string folder = test_folder();
@@ -123,42 +100,6 @@ TEST(Image, ATruncatedWebpBmpOrTiffIsRefusedAndADamagedOneIsNoCrash) {
       EXPECT_CONTAINS(error_of(ErrorKind::bad_file, [&] { read_image(path); }), path);
     }
   }
-}
-
-TEST(Image, ResizingEqualsPilsInBothFiltersAndAllDirections) {
-  const std::string folder = test_folder();
-  run_python(folder, std::string(kPictures) + R"(
-im.save('in.png')
-for w, h in [(50, 40), (131, 40), (50, 97), (260, 200), (131, 97), (1, 1), (300, 20), (17, 333)]:
-    np.save('bilinear_%dx%d.npy' % (w, h), np.asarray(im.resize((w, h), Image.BILINEAR)))
-    np.save('bicubic_%dx%d.npy' % (w, h), np.asarray(im.resize((w, h), Image.BICUBIC)))
-np.save('grey.npy', np.asarray(im.convert('L'))[..., None])
-np.save('grey_small.npy', np.asarray(im.convert('L').resize((30, 20), Image.BILINEAR))[..., None])
-)");
-  const Image image = read_image(folder + "in.png");
-  for (auto [w, h] : {std::pair{50, 40}, {131, 40}, {50, 97}, {260, 200}, {131, 97}, {1, 1}, {300, 20}, {17, 333}}) {
-    EXPECT_EQ(worst_difference(resize(image, w, h), concat(folder, "bilinear_", w, "x", h, ".npy")), 0)
-        << w << "x" << h;
-    EXPECT_EQ(
-        worst_difference(resize(image, w, h, ResizeFilter::bicubic), concat(folder, "bicubic_", w, "x", h, ".npy")), 0)
-        << w << "x" << h;
-  }
-  EXPECT_EQ(worst_difference(to_grey(image), folder + "grey.npy"), 0);
-  EXPECT_EQ(worst_difference(resize(to_grey(image), 30, 20), folder + "grey_small.npy"), 0);
-}
-
-TEST(Image, ShortSideAndCropRoundAsTorchvisionDoes) {
-  const Image image = make_image(131, 97, 3);
-  EXPECT_EQ(resize_short_side(image, 64).width, 64 * 131 / 97);
-  EXPECT_EQ(resize_short_side(image, 64).height, 64);
-  EXPECT_EQ(resize_short_side(make_image(97, 131, 3), 64).height, 64 * 131 / 97);
-  Image line = make_image(9, 1, 1);
-  for (int i = 0; i < 9; ++i) line.pixels[size_t(i)] = uint8_t(i);
-  EXPECT_EQ(centre_crop(line, 3, 1).pixels[0], 3);  // (9-3)/2
-  EXPECT_EQ(centre_crop(line, 4, 1).pixels[0], 2);  // 2.5 rounds to even: 2
-  EXPECT_EQ(centre_crop(line, 2, 1).pixels[0], 4);  // 3.5 rounds to even: 4
-  EXPECT_EQ(centre_crop(line, 8, 1).pixels[0], 0);  // 0.5 rounds to even: 0
-  EXPECT_CONTAINS(error_of(ErrorKind::usage, [&] { centre_crop(line, 10, 1); }), "9x1");
 }
 
 TEST(Image, WhatIsNotASupportedPictureIsRefusedByName) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/image.h"
+#include "picture/image.h"
 
 #include <algorithm>
 #include <cctype>
@@ -8,6 +8,18 @@
 #include "base/file.h"
 
 namespace temper {
+
+void check_pixels(int64_t width, int64_t height, int64_t limit) {
+  if (width < 1 || height < 1 || width > limit / height)
+    fail(ErrorKind::bad_file, "a picture of ", width, "x", height, " pixels; the limit is ", limit, " in all");
+}
+
+Image make_image(int64_t width, int64_t height, int64_t channels) {
+  check_pixels(width, height, kMaxPixels);
+  Image image{width, height, channels, {}};
+  image.pixels.resize(size_t(width * height * channels));
+  return image;
+}
 
 Image decode_image(std::span<const std::byte> bytes, int64_t limit) {
   using namespace std::string_view_literals;  // magics with zeros in them
@@ -37,6 +49,16 @@ bool has_image_extension(const std::string& path) {
   for (std::string_view end : {".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff"})
     if (lower.ends_with(end)) return true;
   return false;
+}
+
+Image to_grey(const Image& image) {
+  if (image.channels == 1) return image;
+  Image result = make_image(image.width, image.height, 1);
+  for (size_t i = 0; i < result.pixels.size(); ++i) {
+    const uint8_t* p = image.pixels.data() + 3 * i;
+    result.pixels[i] = uint8_t((19595u * p[0] + 38470u * p[1] + 7471u * p[2] + 32768u) >> 16);
+  }
+  return result;
 }
 
 }  // namespace temper

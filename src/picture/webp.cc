@@ -2,7 +2,7 @@
 // Reads WebP by libwebp.
 #include <webp/decode.h>
 
-#include "data/image.h"
+#include "picture/image.h"
 
 namespace temper {
 
