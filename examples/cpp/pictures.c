@@ -36,7 +36,8 @@ typedef struct {
 
 static int is_picture(const struct dirent* entry) {
   const char* dot = strrchr(entry->d_name, '.');
-  static const char* const known[] = {".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff"};
+  static const char* const known[] = {".jpg", ".jpeg", ".png", ".webp", ".bmp",
+                                      ".tif", ".tiff", ".pgm", ".ppm",  ".pnm"};
   size_t i;
   for (i = 0; dot && i < sizeof known / sizeof *known; ++i)
     if (strcasecmp(dot, known[i]) == 0) return 1;
@@ -182,7 +183,8 @@ int main(int argc, char** argv) {
   }
   free(entries);
   if (found <= 0)
-    status = complain(TEMPER_BAD_FILE, "the folder holds no pictures (.jpg, .jpeg, .png, .webp, .bmp, .tif, .tiff)");
+    status = complain(TEMPER_BAD_FILE,
+                      "the folder holds no pictures (.jpg, .jpeg, .png, .webp, .bmp, .tif, .tiff, .pgm, .ppm, .pnm)");
   else if ((int)count != found) status = complain(TEMPER_MACHINE, "out of memory");
   else {
     Work work = {.engine = engine, .pictures = pictures, .count = count};

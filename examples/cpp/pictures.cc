@@ -31,13 +31,14 @@ std::vector<std::string> pictures_in(const std::string& folder) {
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
     std::string extension = entry.path().extension().string();
     for (char& c : extension) c = char(std::tolower(static_cast<unsigned char>(c)));
-    for (const char* known : {".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff"})
+    for (const char* known : {".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff", ".pgm", ".ppm", ".pnm"})
       if (extension == known) list.push_back(entry.path().string());
   }
   std::sort(list.begin(), list.end());
   if (list.empty())
-    throw temper::Error(TEMPER_BAD_FILE,
-                        "'" + folder + "' holds no pictures (.jpg, .jpeg, .png, .webp, .bmp, .tif, .tiff)");
+    throw temper::Error(
+        TEMPER_BAD_FILE,
+        "'" + folder + "' holds no pictures (.jpg, .jpeg, .png, .webp, .bmp, .tif, .tiff, .pgm, .ppm, .pnm)");
   return list;
 }
 

@@ -410,8 +410,8 @@ Tensor batch_of_pictures(const Engine& engine, size_t count, size_t input, const
 
 }  // namespace detail
 
-// Files of JPEG, PNG, WebP, BMP or TIFF as a batch for input `input`: [count, then one sample's axes]. `preprocessing`:
-// see temper_c.h.
+// Files of JPEG, PNG, WebP, BMP, TIFF or PNM as a batch for input `input`: [count, then one sample's axes].
+// `preprocessing`: see temper_c.h.
 inline Tensor read_pictures(const Engine& engine, const std::vector<std::string>& paths, size_t input = 0,
                             const temper_preprocessing& preprocessing = {}) {
   return detail::batch_of_pictures(engine, paths.size(), input, preprocessing, [&](size_t i, void* to, size_t bytes) {

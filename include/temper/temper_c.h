@@ -449,8 +449,8 @@ typedef struct {
 temper_status temper_picture_dims(const temper_engine* engine, size_t input, const temper_preprocessing* preprocessing,
                                   int64_t dims[3]);
 
-/* A JPEG, PNG, WebP, BMP or TIFF file as one sample, of the input's dtype: temper_picture_dims' elements, `bytes` in
- * all. */
+/* A JPEG, PNG, WebP, BMP, TIFF or PNM file as one sample, of the input's dtype: temper_picture_dims' elements, `bytes`
+ * in all. */
 temper_status temper_picture_read(const temper_engine* engine, size_t input, const temper_preprocessing* preprocessing,
                                   const char* path, void* data, size_t bytes);
 

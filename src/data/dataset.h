@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The one way in for real data: --data and --input of every verb. What a path may be:
-//   a folder of pictures (JPEG, PNG, WebP, BMP, TIFF); with sub-folders, each is a class and its pictures have that
-//   label; one picture; .npy (first axis = sample); .npz (one array per input name, "labels" = truth); .csv (one sample
-//   a row, see csv.h); .pb (one serialized ONNX TensorProto, first axis = sample).
+//   a folder of pictures (JPEG, PNG, WebP, BMP, TIFF, PNM); with sub-folders, each is a class and its pictures have
+//   that label; one picture; .npy (first axis = sample); .npz (one array per input name, "labels" = truth); .csv (one
+//   sample a row, see csv.h); .pb (one serialized ONNX TensorProto, first axis = sample).
 // Arrays stay where they are (.npy is memory-mapped) and pictures are decoded batch by batch.
 #pragma once
 #include <cstdint>

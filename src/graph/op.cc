@@ -28,6 +28,7 @@
 #include "graph/ops/fused_decode.h"
 #include "graph/ops/gather.h"
 #include "graph/ops/grid_sample.h"
+#include "graph/ops/image_decode.h"
 #include "graph/ops/loop.h"
 #include "graph/ops/lrn.h"
 #include "graph/ops/matmul.h"
@@ -86,6 +87,7 @@ namespace temper {
   OP(Gather)             \
   OP(GatheredNormalize)  \
   OP(GridSample)         \
+  OP(ImageDecode)        \
   OP(LoopBegin)          \
   OP(LoopEnd)            \
   OP(Lrn)                \

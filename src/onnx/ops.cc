@@ -84,6 +84,7 @@ namespace temper {
   X(Hardmax)                  \
   X(Identity)                 \
   X(If)                       \
+  X(ImageDecoder)             \
   X(InstanceNormalization)    \
   X(IsInf)                    \
   X(IsNaN)                    \

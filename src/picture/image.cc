@@ -21,22 +21,36 @@ Image make_image(int64_t width, int64_t height, int64_t channels) {
   return image;
 }
 
-Image decode_image(std::span<const std::byte> bytes, int64_t limit) {
+namespace {
+
+Image decode(std::span<const std::byte> bytes, int64_t limit, Decode what) {
   using namespace std::string_view_literals;  // magics with zeros in them
   const std::string_view start(reinterpret_cast<const char*>(bytes.data()), std::min<size_t>(bytes.size(), 16));
   const std::string_view kind = start.size() == 16 ? start.substr(4, 8) : "";  // behind a length
-  if (start.starts_with("\xff\xd8")) return decode_jpeg(bytes, limit);
-  if (start.starts_with("\x89PNG\r\n\x1a\n")) return decode_png(bytes, limit);
-  if (start.starts_with("RIFF") && start.size() == 16 && start.substr(8, 4) == "WEBP") return decode_webp(bytes, limit);
-  if (start.starts_with("BM")) return decode_bmp(bytes, limit);
+  if (start.starts_with("\xff\xd8")) return decode_jpeg(bytes, limit, what);
+  if (start.starts_with("\x89PNG\r\n\x1a\n")) return decode_png(bytes, limit, what);
+  if (start.starts_with("RIFF") && start.size() == 16 && start.substr(8, 4) == "WEBP")
+    return decode_webp(bytes, limit, what);
+  if (start.starts_with("BM")) return decode_bmp(bytes, limit, what);
   if (start.starts_with("II*\0"sv) || start.starts_with("MM\0*"sv) || start.starts_with("II+\0"sv) ||
       start.starts_with("MM\0+"sv))
-    return decode_tiff(bytes, limit);
+    return decode_tiff(bytes, limit, what);
+  const bool is_pnm = start.size() > 2 && start[0] == 'P' && start[1] >= '1' && start[1] <= '7' &&
+                      std::string_view(" \t\r\n\v\f").find(start[2]) != std::string_view::npos;
+  if (is_pnm) return decode_pnm(bytes, limit, what);
   if (bytes.empty()) fail(ErrorKind::bad_file, "an empty file, not a picture");
   if (start.starts_with("GIF8") || kind == "ftypavif" || kind.starts_with("ftyphei"))
     fail(ErrorKind::unsupported, "a GIF, AVIF or HEIC picture; convert it to JPEG, PNG, WebP, BMP or TIFF");
-  fail(ErrorKind::bad_file, "not a picture in JPEG, PNG, WebP, BMP or TIFF");
+  if (start.starts_with("\0\0\0\x0cjP  "sv) || start.starts_with("\xff\x4f\xff\x51"))
+    fail(ErrorKind::unsupported, "a JPEG 2000 picture; convert it to JPEG or PNG");
+  fail(ErrorKind::bad_file, "not a picture in JPEG, PNG, WebP, BMP, TIFF or PNM");
 }
+
+}  // namespace
+
+Image decode_image(std::span<const std::byte> bytes, int64_t limit) { return decode(bytes, limit, Decode::pixels); }
+
+Image picture_size(std::span<const std::byte> bytes, int64_t limit) { return decode(bytes, limit, Decode::size); }
 
 Image read_image(const std::string& path) {
   MappedFile file(path);
@@ -46,7 +60,7 @@ Image read_image(const std::string& path) {
 bool has_image_extension(const std::string& path) {
   std::string lower = path;
   std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return char(std::tolower(c)); });
-  for (std::string_view end : {".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff"})
+  for (std::string_view end : {".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff", ".pgm", ".ppm", ".pnm"})
     if (lower.ends_with(end)) return true;
   return false;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads pictures: JPEG, PNG, WebP, BMP and TIFF become 8-bit RGB.
+// Reads pictures: JPEG, PNG, WebP, BMP, TIFF and PNM become 8-bit RGB.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -29,15 +29,20 @@ constexpr int64_t kMaxPixels = int64_t(1) << 27;  // width * height; a larger pi
 // TIFF is, as in PIL and torchvision. Throws Error{bad_file} for what is damaged or no picture and above `limit`
 // pixels, Error{unsupported} for other formats, for animations, and for TIFF where the machine lacks libtiff.
 Image decode_image(std::span<const std::byte> bytes, int64_t limit = kMaxPixels);
+// The same of the header alone: the picture has its width and height, and no pixels. What is damaged behind the header
+// is not seen.
+Image picture_size(std::span<const std::byte> bytes, int64_t limit = kMaxPixels);
 Image read_image(const std::string& path);          // errors name the path
 bool has_image_extension(const std::string& path);  // one of kImageExtensions in any case
-constexpr const char* kImageExtensions = ".jpg, .jpeg, .png, .webp, .bmp, .tif or .tiff";
+constexpr const char* kImageExtensions = ".jpg, .jpeg, .png, .webp, .bmp, .tif, .tiff, .pgm, .ppm or .pnm";
 
-Image decode_jpeg(std::span<const std::byte> bytes, int64_t limit);
-Image decode_png(std::span<const std::byte> bytes, int64_t limit);
-Image decode_bmp(std::span<const std::byte> bytes, int64_t limit);
-Image decode_webp(std::span<const std::byte> bytes, int64_t limit);
-Image decode_tiff(std::span<const std::byte> bytes, int64_t limit);
+enum class Decode { size, pixels };
+Image decode_jpeg(std::span<const std::byte> bytes, int64_t limit, Decode what);
+Image decode_png(std::span<const std::byte> bytes, int64_t limit, Decode what);
+Image decode_bmp(std::span<const std::byte> bytes, int64_t limit, Decode what);
+Image decode_webp(std::span<const std::byte> bytes, int64_t limit, Decode what);
+Image decode_tiff(std::span<const std::byte> bytes, int64_t limit, Decode what);
+Image decode_pnm(std::span<const std::byte> bytes, int64_t limit, Decode what);
 // Throws Error{bad_file} for no pixels, and for more than `limit`.
 void check_pixels(int64_t width, int64_t height, int64_t limit);
 

@@ -68,7 +68,7 @@ void rgb_of_cmyk(const JSAMPLE* from, uint8_t* to, int64_t count) {
 
 // Apart from decode_jpeg because what a function changes between setjmp and longjmp is lost unless it lives elsewhere.
 Outcome decode_into(Image& image, std::vector<uint8_t>& inks, jpeg_decompress_struct& decoder, ErrorState& errors,
-                    std::span<const std::byte> bytes, int64_t limit) {
+                    std::span<const std::byte> bytes, int64_t limit, Decode what) {
   if (setjmp(errors.jump)) return Outcome::damaged;
   jpeg_mem_src(&decoder, reinterpret_cast<const unsigned char*>(bytes.data()),
                static_cast<unsigned long>(bytes.size()));
@@ -76,6 +76,7 @@ Outcome decode_into(Image& image, std::vector<uint8_t>& inks, jpeg_decompress_st
   image.width = decoder.image_width;
   image.height = decoder.image_height;
   if (image.width * image.height > limit) return Outcome::too_large;
+  if (what == Decode::size) return Outcome::decoded;
   const bool cmyk = decoder.num_components == 4;  // or YCCK, of which libjpeg makes CMYK
   decoder.out_color_space = cmyk ? JCS_CMYK : JCS_RGB;
   jpeg_start_decompress(&decoder);
@@ -93,7 +94,7 @@ Outcome decode_into(Image& image, std::vector<uint8_t>& inks, jpeg_decompress_st
 
 }  // namespace
 
-Image decode_jpeg(std::span<const std::byte> bytes, int64_t limit) {
+Image decode_jpeg(std::span<const std::byte> bytes, int64_t limit, Decode what) {
   ErrorState errors = {};
   jpeg_decompress_struct decoder = {};
   decoder.err = jpeg_std_error(&errors.manager);
@@ -108,7 +109,7 @@ Image decode_jpeg(std::span<const std::byte> bytes, int64_t limit) {
 
   Image image;
   std::vector<uint8_t> inks;  // of a row
-  switch (decode_into(image, inks, decoder, errors, bytes, limit)) {
+  switch (decode_into(image, inks, decoder, errors, bytes, limit, what)) {
     case Outcome::decoded: return image;
     case Outcome::damaged: fail(ErrorKind::bad_file, "a damaged JPEG picture: ", std::string_view(errors.message));
     case Outcome::too_large: break;

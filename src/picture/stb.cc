@@ -59,14 +59,16 @@ void check_chunks(const uint8_t* data, size_t size) {
   }
 }
 
-Image decode(std::span<const std::byte> bytes, int64_t limit, std::string_view kind) {
+Image decode(std::span<const std::byte> bytes, int64_t limit, Decode what, std::string_view kind) {
   const auto* data = reinterpret_cast<const uint8_t*>(bytes.data());
   if (bytes.size() > size_t(INT32_MAX))
     fail(ErrorKind::bad_file, "a ", kind, " file of ", format_bytes(double(bytes.size())), "; the limit is 2 GiB");
   int width = 0, height = 0, channels = 0;
   if (!stbi_info_from_memory(data, int(bytes.size()), &width, &height, &channels))
     fail(ErrorKind::bad_file, "a damaged ", kind, " picture: ", std::string_view(stbi_failure_reason()));
+  height = std::abs(height);  // below zero: a BMP whose rows go from top to bottom
   check_pixels(width, height, limit);
+  if (what == Decode::size) return {width, height, 3, {}};
   const std::unique_ptr<stbi_uc, decltype(&stbi_image_free)> pixels(
       stbi_load_from_memory(data, int(bytes.size()), &width, &height, &channels, 3), stbi_image_free);
   if (!pixels) fail(ErrorKind::bad_file, "a damaged ", kind, " picture: ", std::string_view(stbi_failure_reason()));
@@ -103,14 +105,14 @@ void check_whole_bmp(const uint8_t* data, size_t size, int64_t limit) {
 
 }  // namespace
 
-Image decode_png(std::span<const std::byte> bytes, int64_t limit) {
-  check_chunks(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
-  return decode(bytes, limit, "PNG");
+Image decode_png(std::span<const std::byte> bytes, int64_t limit, Decode what) {
+  if (what == Decode::pixels) check_chunks(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
+  return decode(bytes, limit, what, "PNG");
 }
 
-Image decode_bmp(std::span<const std::byte> bytes, int64_t limit) {
+Image decode_bmp(std::span<const std::byte> bytes, int64_t limit, Decode what) {
   check_whole_bmp(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size(), limit);
-  return decode(bytes, limit, "BMP");
+  return decode(bytes, limit, what, "BMP");
 }
 
 }  // namespace temper

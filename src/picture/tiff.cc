@@ -102,7 +102,7 @@ Image oriented(const uint32_t* raster, int64_t width, int64_t height, int orient
 
 }  // namespace
 
-Image decode_tiff(std::span<const std::byte> bytes, int64_t limit) {
+Image decode_tiff(std::span<const std::byte> bytes, int64_t limit, Decode what) {
   const Library& tiff = library();
   Source source{bytes};
   const auto damaged = [&] {
@@ -123,6 +123,7 @@ Image decode_tiff(std::span<const std::byte> bytes, int64_t limit) {
     damaged();
   check_pixels(width, height, limit);
   if (!tiff.get(file.get(), TIFFTAG_ORIENTATION, &orientation) || orientation < 1 || orientation > 8) orientation = 1;
+  if (what == Decode::size) return {orientation >= 5 ? height : width, orientation >= 5 ? width : height, 3, {}};
   tiff.set(file.get(), TIFFTAG_ORIENTATION, int(ORIENTATION_TOPLEFT));  // as stored; oriented() turns all eight
   // Transparency is dropped. libtiff would multiply colours by it unless it is told that this has been done.
   if (tiff.get(file.get(), TIFFTAG_EXTRASAMPLES, &extras, &extra) && extras > 0) {

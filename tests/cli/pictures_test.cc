@@ -48,7 +48,8 @@ TEST(PictureFolder, ADamagedPictureIsLeftOutCountedAndNamedByEveryVerb) {
     EXPECT_CONTAINS(outcome.err, "1 of 62 pictures of ");
     EXPECT_CONTAINS(outcome.err, "cannot be read and is left out: 'photos/3/cut.png': a damaged PNG picture");
     EXPECT_CONTAINS(outcome.err,
-                    "4 entries that are no .jpg, .jpeg, .png, .webp, .bmp, .tif or .tiff are left out: 1/Thumbs.db, "
+                    "4 entries that are no .jpg, .jpeg, .png, .webp, .bmp, .tif, .tiff, .pgm, .ppm or .pnm are left "
+                    "out: 1/Thumbs.db, "
                     "1/more.md, 1/notes.txt and 1 more");
     return outcome.code <= worst ? nlohmann::json::parse(outcome.out) : nlohmann::json();
   };

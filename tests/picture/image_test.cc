@@ -63,7 +63,7 @@ for name in ('adobe', 'ycck', 'plain'): np.save(name + '.npy', np.asarray(Image.
         << name;
 }
 
-TEST(Image, WebpBmpAndTiffEqualPils) {
+TEST(Image, WebpBmpTiffAndPnmEqualPils) {
   const std::string folder = test_folder();
   run_python(folder, std::string(kPictures) + R"(
 def save(name, im, **k): im.save(name, **k); np.save(name + '.npy', np.asarray(Image.open(name).convert('RGB')))
@@ -74,12 +74,21 @@ save('rgb.tiff', im); save('grey.tiff', im.convert('L')); save('bit.tiff', im.co
 save('lzw.tif', im, compression='tiff_lzw'); save('deflate.tif', im, compression='tiff_adobe_deflate')
 for turned in range(1, 9): save('turned%d.tiff' % turned, im, tiffinfo={274: turned})
 im.save('pages.tiff', save_all=True, append_images=[im.rotate(90)]); np.save('pages.tiff.npy', a)
+rows = bytearray(open('rgb.bmp', 'rb').read()); rows[22:26] = (-97).to_bytes(4, 'little', signed=True)
+open('down.bmp', 'wb').write(rows); np.save('down.bmp.npy', np.asarray(Image.open('down.bmp').convert('RGB')))
+save('rgb.ppm', im); save('grey.pgm', im.convert('L'))
+grey = a[..., 0].tobytes()
+def save_as(name, header, samples):
+    open(name, 'wb').write(header + samples); np.save(name + '.npy', np.asarray(Image.open(name).convert('RGB')))
+save_as('notes.pnm', b'P5\n# 1 2 3\n131 #\n\t97\r\n255\n', grey)
+save_as('dim.pgm', b'P5 131 97 100 ', bytes(v % 101 for v in grey)); save_as('bits.ppm', b'P6 131 97 1\n', bytes(v % 2 for v in a.tobytes()))
 )");
   for (const char* name :
        {"lossless.webp", "clear.webp",   "rgb.bmp",      "grey.bmp",     "palette.bmp",  "bit.bmp",
         "rgba.bmp",      "rgb.tiff",     "grey.tiff",    "bit.tiff",     "palette.tiff", "rgba.tiff",
         "lzw.tif",       "deflate.tif",  "pages.tiff",   "turned1.tiff", "turned2.tiff", "turned3.tiff",
-        "turned4.tiff",  "turned5.tiff", "turned6.tiff", "turned7.tiff", "turned8.tiff"})
+        "turned4.tiff",  "turned5.tiff", "turned6.tiff", "turned7.tiff", "turned8.tiff", "rgb.ppm",
+        "grey.pgm",      "notes.pnm",    "dim.pgm",      "bits.ppm",     "down.bmp"})
     EXPECT_EQ(worst_difference(read_image(concat(folder, std::string_view(name))),
                                concat(folder, std::string_view(name), ".npy")),
               0)
@@ -87,11 +96,11 @@ im.save('pages.tiff', save_all=True, append_images=[im.rotate(90)]); np.save('pa
   EXPECT_LE(worst_difference(read_image(folder + "lossy.webp"), folder + "lossy.webp.npy"), 1);
 }
 
-TEST(Image, ATruncatedWebpBmpOrTiffIsRefusedAndADamagedOneIsNoCrash) {
+TEST(Image, ATruncatedWebpBmpTiffOrPnmIsRefusedAndADamagedOneIsNoCrash) {
   const std::string folder = test_folder();
   run_python(folder, std::string(kPictures) +
-                         "s = im.resize((20, 15))\nfor kind in ('webp', 'bmp', 'tiff'): s.save('x.' + kind)\n");
-  for (const char* kind : {"webp", "bmp", "tiff"}) {
+                         "s = im.resize((20, 15))\nfor kind in ('webp', 'bmp', 'tiff', 'ppm'): s.save('x.' + kind)\n");
+  for (const char* kind : {"webp", "bmp", "tiff", "ppm"}) {
     const std::string good = read_file(concat(folder, "x.", std::string_view(kind))),
                       path = concat(folder, "damaged.", std::string_view(kind));
     damage(path, good, 5, [](const std::string& file) { read_image(file); });
@@ -108,12 +117,22 @@ TEST(Image, WhatIsNotASupportedPictureIsRefusedByName) {
 im.save('x.gif'); im.save('moving.webp', save_all=True, append_images=[im.rotate(90)])
 Image.fromarray(np.ones((4, 4), 'f4')).save('float.tiff')
 open('lengths.bmp', 'wb').write(b'BM' + bytes(8) + (1078).to_bytes(4, 'little') + (40).to_bytes(4, 'little') + (4).to_bytes(4, 'little') * 2 + b'\1\0\x08\0\1' + bytes(2000))
+im.save('x.jp2'); im.save('x.j2k')
+for name, header in [('text.ppm', b'P3\n1 1 255\n0 0 0\n'), ('deep.pgm', b'P5 1 1 65535\n\0\0'), ('bits.pnm', b'P4\n1 1\n\0')]: open(name, 'wb').write(header)
 )");
-  for (const char* name : {"x.gif", "moving.webp", "float.tiff", "lengths.bmp"})
+  for (const char* name :
+       {"x.jp2", "x.j2k", "text.ppm", "deep.pgm", "bits.pnm", "x.gif", "moving.webp", "float.tiff", "lengths.bmp"})
     EXPECT_CONTAINS(error_of(ErrorKind::unsupported, [&] { read_image(folder + name); }), name);
   write_text(folder + "empty.png", "");
   write_text(folder + "text.jpg", "hello");
-  for (const char* name : {"empty.png", "text.jpg", "none.png"})
+  // More numbers than 64 bits hold, no number, none behind the last, and samples that are above none.
+  write_text(folder + "long.ppm", "P6 99999999999999999999 1 255\n");
+  write_text(folder + "word.ppm", "P6 one 1 255\n");
+  write_text(folder + "end.ppm", "P6 1 1 255");
+  write_text(folder + "zero.ppm", "P6 1 1 0\n123");
+  write_text(folder + "none.ppm", "P6 0 1 255\n123");
+  for (const char* name :
+       {"empty.png", "text.jpg", "none.png", "long.ppm", "word.ppm", "end.ppm", "zero.ppm", "none.ppm"})
     EXPECT_CONTAINS(error_of(ErrorKind::bad_file, [&] { read_image(folder + name); }), name);
 }
 
@@ -131,8 +150,9 @@ for tag in (256, 257): i = t.index(struct.pack('<HH', tag, 4)); t[i + 8:i + 12] 
 open('huge.tiff', 'wb').write(t)
 # One bit a pixel: 1.25 GB of zeros, none of them on the disk.
 with open('huge.bmp', 'wb') as f: f.write(b'BM' + bytes(8) + struct.pack('<IIiiHHIIiiII', 62, 40, 100000, 100000, 1, 1, 0, 0, 0, 0, 2, 2) + b'\0\0\0\0\xff\xff\xff\0'); f.truncate(62 + 12512 * 100000)
+open('huge.ppm', 'wb').write(b'P6 100000 100000 255\n')
 )");
-  for (const char* name : {"huge.tiff", "huge.bmp"})
+  for (const char* name : {"huge.tiff", "huge.bmp", "huge.ppm"})
     EXPECT_CONTAINS(error_of(ErrorKind::bad_file, [&] { read_image(folder + name); }), "100000x100000");
   EXPECT_CONTAINS(error_of(ErrorKind::bad_file, [&] { read_image(folder + "huge.png"); }), "huge.png");
   EXPECT_CONTAINS(error_of(ErrorKind::bad_file, [&] { read_image(folder + "huge.jpg"); }), "61440x61440");
