@@ -67,7 +67,7 @@ endfunction()
 set(same "(= ${PROJECT_VERSION})")
 debian_package(lib libtemper0 libs "runs and builds plans of ONNX models: shared libraries" PACKAGE_RECOMMENDS libtiff6)
 debian_package(dev libtemper-dev libdevel "runs and builds plans of ONNX models: headers and static libraries" PACKAGE_DEPENDS "libtemper0 ${same}"
-               PACKAGE_SUGGESTS "libdnnl-dev, libprotobuf-dev, libjpeg-dev, zlib1g-dev, libssl-dev")
+               PACKAGE_SUGGESTS "libdnnl-dev, libprotobuf-dev, libjpeg-dev, libwebp-dev, libre2-dev, zlib1g-dev, libssl-dev")
 debian_package(program temper science "optimises ONNX models for this machine, runs and measures them" PACKAGE_RECOMMENDS "libtemper0 ${same}, libtiff6"
                PACKAGE_SUGGESTS "temper-triton, python3")
 debian_package(triton temper-triton science "serves plans of ONNX models: the backend for Triton" PACKAGE_DEPENDS "libtemper0 ${same}, temper ${same}")

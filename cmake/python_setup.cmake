@@ -13,8 +13,9 @@ if(NOT TEMPER_ONNX_ROOT)
   find_file(protobuf google/protobuf/message.h NO_CACHE PATHS /usr/include)
   find_file(dnnl dnnl.hpp NO_CACHE PATHS /usr/include)
   find_file(webp webp/decode.h NO_CACHE PATHS /usr/include)
+  find_file(re2 re2/re2.h NO_CACHE PATHS /usr/include)
   file(GLOB tiff /usr/include/tiffio.h /usr/include/*/tiffio.h)
-  if(NOT EXISTS ${TEMPER_ONNX_ROOT}/.done OR NOT compiler OR NOT protobuf OR NOT dnnl OR NOT webp OR NOT tiff)
+  if(NOT EXISTS ${TEMPER_ONNX_ROOT}/.done OR NOT compiler OR NOT protobuf OR NOT dnnl OR NOT webp OR NOT re2 OR NOT tiff)
     message(STATUS "Setting up what the build needs: ${CMAKE_CURRENT_SOURCE_DIR}/dev setup")
     # Without the variables and programs of pip's own build environment: ./dev's environment must not see the first, and the
     # second, a cmake among them where the system had none, do not start without the first.

@@ -29,7 +29,7 @@ copy_needed() {  # $1: program or library; $2: where what it needs goes, if it i
 copy_needed "$build/temper" "$main/lib"
 strip --strip-unneeded -o "$backend/libtriton_temper.so" "$build/backends/temper/libtriton_temper.so"
 copy_needed "$build/backends/temper/libtriton_temper.so" "$backend"
-copy_static_licences "$main/licences" libcrypto.a libprotobuf.a
+copy_static_licences "$main/licences" libcrypto.a libprotobuf.a libre2.a libwebp.a
 cp /usr/share/doc/libtomlplusplus-dev/copyright "$main/licences/libtomlplusplus-dev"  # headers alone, compiled in
 here=$(dirname "$(readlink -f "$0")")/..
 mkdir "$main/python"

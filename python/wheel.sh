@@ -56,7 +56,7 @@ else:
 allowed = ("/temper/", "/temper.libs/")
 for line in open("/proc/self/maps"):
     path = line.split(maxsplit=5)[5].strip() if len(line.split(maxsplit=5)) == 6 else ""
-    for name in ("libdnnl", "libprotobuf", "libjpeg", "libwebp"):
+    for name in ("libdnnl", "libprotobuf", "libjpeg", "libwebp", "libre2"):
         assert name not in path or any(part in path for part in allowed), path
 ')
   echo "$("$new/venv/bin/python" -V): it installs and runs" >&2

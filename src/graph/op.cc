@@ -52,6 +52,7 @@
 #include "graph/ops/string_cast.h"
 #include "graph/ops/string_concat.h"
 #include "graph/ops/string_lookup.h"
+#include "graph/ops/string_match.h"
 #include "graph/ops/string_normalize.h"
 #include "graph/ops/string_split.h"
 #include "graph/ops/topk.h"
@@ -114,6 +115,7 @@ namespace temper {
   OP(StringCast)         \
   OP(StringConcat)       \
   OP(StringLookup)       \
+  OP(StringMatch)        \
   OP(StringNormalize)    \
   OP(StringSplit)        \
   OP(TopK)               \

@@ -44,14 +44,19 @@ ValueId add_constant(Graph& graph, const std::string& name, Tensor tensor) {
   return graph.add_constant(name, std::move(tensor));
 }
 
+// So far, of imports with other sides (OnnxNode::takes_first_side), too.
+struct Imported {
+  int64_t nodes = 0;
+  int64_t pattern_steps = 0;  // see OnnxNode::count_pattern
+};
+
 }  // namespace
 
 class Importer {
  public:
-  // `sides`: see OnnxNode::takes_first_side; the first is taken behind its end. `imported`: nodes so far, of imports
-  // with other sides, too.
+  // `sides`: see OnnxNode::takes_first_side; the first is taken behind its end.
   // `done`: parts of the model's nodes to let go of once they are imported; null: none.
-  Importer(const OnnxModel& model, const ImportOptions& options, std::vector<bool> sides, int64_t& imported,
+  Importer(const OnnxModel& model, const ImportOptions& options, std::vector<bool> sides, Imported& imported,
            std::vector<NodePart>* done = nullptr)
       : model_(model),
         done_(done),
@@ -143,6 +148,12 @@ class Importer {
     if (++loops_again_ > kMost)
       fail(ErrorKind::unsupported, "the bodies of loops inside of loops were imported ", kMost,
            " times, and the shapes that they carry are not known yet");
+  }
+  void count_pattern(int64_t steps) {
+    constexpr int64_t kMost = int64_t(1) << 19;
+    if ((imported_.pattern_steps += steps) > kMost)
+      fail(ErrorKind::unsupported, "regular expressions that are together more than ", kMost,
+           " steps, of which 64 are counted for a byte of their text, are not supported");
   }
   bool takes_first_side() {
     if (sides_used_ == sides_.size()) sides_.push_back(true);
@@ -256,7 +267,7 @@ class Importer {
   const Functions functions_;
   Scope* scope_ = nullptr;
   int depth_ = 0;
-  int64_t& imported_;
+  Imported& imported_;
   std::vector<bool> sides_;
   size_t sides_used_ = 0;
   int loops_again_ = 0;
@@ -419,7 +430,7 @@ class Importer {
   void import_nodes(const Nodes& nodes, int begin, int end) {
     // The nodes that the file's nodes expand to were counted before (onnx/limits.h), but for ONNX's own functions, and
     // for bodies of loops, which are imported until their types are known.
-    if ((imported_ += end - begin) > limits().nodes)
+    if ((imported_.nodes += end - begin) > limits().nodes)
       refuse_nodes(
           "with functions in the place of their calls and bodies of loops taken in turn the model has more nodes",
           limits().nodes);
@@ -758,6 +769,7 @@ std::vector<OnnxValue> OnnxNode::inline_graph(const onnx::GraphProto& body, cons
 }
 std::vector<ValueId>& OnnxNode::loops() { return importer_.loops; }
 void OnnxNode::count_loop_again() { importer_.count_loop_again(); }
+void OnnxNode::count_pattern(int64_t steps) { importer_.count_pattern(steps); }
 bool OnnxNode::takes_first_side() { return importer_.takes_first_side(); }
 const ModelLimits& OnnxNode::limits() const { return importer_.limits(); }
 bool OnnxNode::is_too_deep() const { return importer_.too_deep; }
@@ -797,10 +809,10 @@ static ImportedModel import_model(OnnxModel model, const ImportOptions& options)
   std::optional<Error> first;
   std::optional<ImportedModel> done;
   std::vector<bool> sides;
-  int64_t imported_nodes = 0;
+  Imported so_far;
   const bool once = is_imported_once(*model.proto);
   for (int tries = 1; !done; ++tries) {
-    Importer importer(model, options, sides, imported_nodes, once ? &model.parts : nullptr);
+    Importer importer(model, options, sides, so_far, once ? &model.parts : nullptr);
     try {
       done = importer.run();
     } catch (const Error& error) {
@@ -824,8 +836,8 @@ static ImportOptions begun(ImportOptions options) {
 }
 
 Refusals refusals_of(const OnnxModel& model, const ImportOptions& options) {
-  int64_t imported_nodes = 0;
-  return Importer(model, options, {}, imported_nodes).refusals();
+  Imported so_far;
+  return Importer(model, options, {}, so_far).refusals();
 }
 
 ImportedModel import_onnx(OnnxModel model, const ImportOptions& options) {
@@ -848,8 +860,8 @@ std::vector<ValueId> add_onnx(Graph& graph, const std::string& text, const std::
   OnnxModel none;
   none.proto = std::make_shared<onnx::ModelProto>();
   const ImportOptions options;
-  int64_t imported = 0;
-  Importer importer(none, options, {}, imported);
+  Imported so_far;
+  Importer importer(none, options, {}, so_far);
   onnx::FunctionProto body = body_of(text, name);
   for (auto& node : *body.mutable_node()) node.set_name(name);
   struct Lent {

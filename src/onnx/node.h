@@ -90,6 +90,8 @@ class OnnxNode {
   std::vector<ValueId>& loops();
   // A body is imported once more, because its types were not right: loops inside of loops may make that many times.
   void count_loop_again();
+  // Steps of a regular expression (ops::pattern_steps): a megabyte of such text may ask for minutes.
+  void count_pattern(int64_t steps);
   // Of two ways that exclude each other: whether the first is taken. The import is tried with it, and with the other
   // where that fails.
   bool takes_first_side();

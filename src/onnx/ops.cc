@@ -145,6 +145,7 @@ namespace temper {
   X(ReduceProd)               \
   X(ReduceSum)                \
   X(ReduceSumSquare)          \
+  X(RegexFullMatch)           \
   X(Relu)                     \
   X(Reshape)                  \
   X(Resize)                   \

@@ -25,9 +25,9 @@ check() {  # $1: package; $2: what it needs; the rest: paths
   done
   (cd "$folder/$1"; find . ! -type d) >>"$folder/files"
 }
-check libtemper0 "libdnnl libprotobuf libjpeg libwebp zlib1g" usr/lib/libtemper.so.0 usr/lib/libtemper_runtime.so.0 usr/lib/libtemper_nvinfer.so.0
+check libtemper0 "libdnnl libprotobuf libjpeg libwebp libre2 zlib1g" usr/lib/libtemper.so.0 usr/lib/libtemper_runtime.so.0 usr/lib/libtemper_nvinfer.so.0
 check libtemper-dev "libtemper0" usr/include/temper/temper.h usr/lib/cmake/temper/temper-config.cmake usr/lib/pkgconfig/temper.pc usr/lib/libtemper_build.a
-check temper "libdnnl libjpeg libwebp zlib1g" usr/bin/temper usr/share/man/man1/temper-build.1 usr/share/bash-completion/completions/temper
+check temper "libdnnl libjpeg zlib1g" usr/bin/temper usr/share/man/man1/temper-build.1 usr/share/bash-completion/completions/temper
 check temper-triton "libtemper0 temper" usr/lib/temper/backends/temper/libtriton_temper.so usr/lib/systemd/system/temper-serve@.service
 twice=$(sort "$folder/files" | uniq -d)
 [[ -z $twice ]] || die "several packages hold $twice"

@@ -5,7 +5,7 @@ where the file has a megabyte and more; three times that is held against it, sin
 import struct
 
 from harness import LONG, MEMORY, Cases
-from wire import FLOAT, INT64, field, fields, function, graph, ints, model, node, tensor, value
+from wire import BOOL, FLOAT, INT64, STRING, field, fields, function, graph, ints, model, node, tensor, value
 
 X, Y = [value("x", [1, 4])], [value("y", [1, 4])]
 
@@ -80,6 +80,12 @@ def bombs(n):
     yield "ManyConstants", model(many, [], [value(f"r{i}", [quarter]) for i in range(64)], [ints("s", [quarter])])
 
 
+def patterns(count, text):
+    """Regular expressions of a few bytes that compile to many steps, or are long to read."""
+    names = [f"y{i}" for i in range(count)]
+    return model([node("RegexFullMatch", ["x"], [y], pattern=f"{i}" + text) for i, y in enumerate(names)], [value("x", [1], STRING)], [value(y, [1], BOOL) for y in names], opset=20, ir=9)
+
+
 def models():
     yield "laughs", laughs(16 if LONG else 12), 0
     yield "laughs2e24", laughs(24), 3
@@ -100,6 +106,12 @@ def models():
     yield "empty_constants", chain(1, constants=field(5, b"") * 10_000_000), 3
     yield "long_name", chain(1).replace(field(1, "x"), field(1, "x" * (10_000_000 if LONG else 1_000_000))), None
     yield "long_shape", model([node("Relu", ["x"], ["y"])], [value("x", [1] * 30_000)], Y), None
+    yield "patterns", patterns(250, "[a-z]+@.com"), 0
+    yield "patterns_of_steps", patterns(1, "a{1000}" * 300), 0
+    yield "patterns_of_many_steps", patterns(1000, "a{1000}" * 70), 4
+    yield "patterns_of_classes", patterns(2, "\\pL{0}" * 600), 0
+    yield "patterns_of_many_classes", patterns(200, "\\pL{0}" * 600), 4
+    yield "pattern_too_large", patterns(1, "\\pL" * 1300), 4
     for name, content in bombs(1 << 30):
         yield name, content, None
     if LONG:

@@ -2,7 +2,7 @@
 """ONNX models written byte by byte: what no library would write, and a million nodes in a second."""
 import struct
 
-FLOAT, INT64 = 1, 7
+FLOAT, INT64, STRING, BOOL = 1, 7, 8, 9
 BYTES = [bytes([n]) for n in range(128)]
 
 

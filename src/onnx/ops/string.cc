@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Imports the ops on strings: StringConcat, StringSplit and StringNormalizer.
+// Imports the ops on strings: StringConcat, StringSplit, StringNormalizer and RegexFullMatch.
 #include "graph/ops/string_concat.h"
+#include "graph/ops/string_match.h"
 #include "graph/ops/string_normalize.h"
 #include "graph/ops/string_split.h"
 #include "onnx/node.h"
@@ -20,6 +21,13 @@ void import_StringSplit(OnnxNode& node) {
   }
   const auto outputs = node.add_many(op, {node.input(0)});
   for (size_t i = 0; i < outputs.size(); ++i) node.set_output(i, outputs[i]);
+}
+
+void import_RegexFullMatch(OnnxNode& node) {
+  if (!node.has_attribute("pattern")) node.bad("it has no attribute 'pattern'");
+  ops::StringMatch op{node.string_attribute("pattern", "")};
+  node.count_pattern(ops::pattern_steps(op.pattern));
+  node.set_output(0, node.add(std::move(op), {node.input(0)}));
 }
 
 void import_StringNormalizer(OnnxNode& node) {

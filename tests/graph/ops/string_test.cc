@@ -9,6 +9,7 @@
 #include "graph/ops/string_cast.h"
 #include "graph/ops/string_concat.h"
 #include "graph/ops/string_lookup.h"
+#include "graph/ops/string_match.h"
 #include "graph/ops/string_normalize.h"
 #include "graph/ops/string_split.h"
 
@@ -27,6 +28,7 @@ TEST(StringOps, TextOfFieldsReadsBackWhateverTheBytesAre) {
   for (const Op& op :
        {Op(ops::ConstantStrings{{2, 2}, {"", all, "a,b", "[\"x\"]"}}), Op(ops::ConstantStrings{}),
         Op(ops::StringSplit{"\", ", 3}), Op(ops::StringLookup{{"", all}}), Op(ops::StringCast{DType::f64}),
+        Op(ops::StringMatch{"\\w+[\"@,]"}),
         Op(ops::StringNormalize{ops::LetterCase::upper, true, {"the", all}})})
     EXPECT_TRUE(parse_op(name_of(op), fields_text(op)) == op) << fields_text(op);
 }
@@ -94,6 +96,56 @@ TEST(StringOps, NormalizeChangesLettersOfAnyAlphabetAndLeavesOutStopwords) {
   EXPECT_EQ(normalized({as_is, true, {"a"}}, {"a", "a"}), (Strings{""}));
   const auto y = run(ops::StringNormalize{as_is, true, {"a"}}, {strings({1, 2}, {"a", "b"})})[0];
   EXPECT_EQ(y.dims(), (Dims{1, 1}));
+}
+
+TEST(StringOps, MatchTakesTheWholeStringAsRe2Does) {
+  const auto matches = [](const std::string& pattern, const Strings& values) {
+    return run(ops::StringMatch{pattern}, {strings({int64_t(values.size())}, values)})[0].to_ints();
+  };
+  using Flags = std::vector<int64_t>;
+  EXPECT_EQ(matches("a+", {"a", "aaa", "ab", "ba", ""}), (Flags{1, 1, 0, 0, 0}));
+  EXPECT_EQ(matches("a|ab", {"ab", "abc"}), (Flags{1, 0}));  // the longer one, where the first alone is not all
+  EXPECT_EQ(matches("", {"", "a"}), (Flags{1, 0}));
+  EXPECT_EQ(matches("(?i)é.", {"Éж", "é", "É\xff"}), (Flags{1, 0, 0}));  // a byte that is no UTF-8 is no character
+  EXPECT_EQ(matches(".*", {"one line", "two\nlines"}), (Flags{1, 0}));
+  EXPECT_EQ(matches("(?s).*", {"two\nlines"}), (Flags{1}));
+  EXPECT_EQ(matches("a\\x00b", {std::string("a\0b", 3), "a", "ab"}), (Flags{1, 0, 0}));
+  const auto y = run(ops::StringMatch{"x"}, {strings({2, 0, 3}, {})})[0];
+  EXPECT_EQ(y.type(), TensorType::parse("bool[2,0,3]"));
+  EXPECT_EQ(run(ops::StringMatch{"x"}, {strings({}, {"x"})})[0].to_ints(), (Flags{1}));
+}
+
+// More states than there is memory for: the answers are those of a match without them.
+TEST(StringOps, AMatchOfManyStatesEnds) {
+  const std::string pattern = "(?:a|b)*a(?:a|b){18}";
+  std::string text;
+  uint32_t random = 7;
+  for (int i = 0; i < 200'000; ++i) text += char('a' + ((random = random * 1'664'525u + 1'013'904'223u) >> 31));
+  std::string yes = text, no = text;
+  yes[text.size() - 19] = 'a';
+  no[text.size() - 19] = 'b';
+  EXPECT_EQ(run(ops::StringMatch{pattern}, {strings({2}, {yes, no})})[0].to_ints(), (std::vector<int64_t>{1, 0}));
+}
+
+TEST(StringOps, PatternsThatRe2RefusesOrThatAreTooLargeAreSaidSo) {
+  const auto refusal = [](const std::string& pattern) {
+    try {
+      run(ops::StringMatch{pattern}, {strings({1}, {"a"})});
+      ADD_FAILURE() << "'" << pattern << "' was taken";
+      return std::pair(ErrorKind::usage, std::string());
+    } catch (const Error& error) { return std::pair(error.kind(), std::string(error.what())); }
+  };
+  using Refusal = std::pair<ErrorKind, std::string>;
+  testing::internal::CaptureStderr();
+  const Refusal open = refusal("a(b"), bytes = refusal("\xff"), lines = refusal("a\x1b[31m\n)"),
+                back = refusal("(a)\\1"), counted = refusal("a{1001}");
+  const Refusal large = refusal("\\pL{1000}\\pL{1000}\\pL{1000}"), long_one = refusal(std::string(5000, 'a'));
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  for (const Refusal& bad : {open, bytes, lines, back, counted}) EXPECT_EQ(bad.first, ErrorKind::bad_file);
+  EXPECT_NE(open.second.find("the pattern 'a(b' is no regular expression of RE2: missing )"), std::string::npos)
+      << open.second;
+  EXPECT_EQ(lines.second.find_first_of("\x1b\n"), std::string::npos) << lines.second;
+  for (const Refusal& big : {large, long_one}) EXPECT_EQ(big.first, ErrorKind::unsupported) << big.second;
 }
 
 TEST(StringOps, NumbersBecomeTheShortestTextThatReadsBackAsNumPyWritesIt) {

@@ -92,12 +92,30 @@ TEST(StringImports, NormalizerRefusesLanguagesWithLettersOfTheirOwn) {
   EXPECT_EQ(import_error(normalizer("tr_TR")), ErrorKind::unsupported);
 }
 
+TEST(StringImports, RegexFullMatchNeedsAPatternThatRe2Takes) {
+  const auto match = [](const char* pattern) {
+    return NodeCase{
+        "RegexFullMatch", 20, {strings({"www.google.com", "account@gmail.com"})}, [=](onnx::NodeProto& node) {
+          set_attribute(node, "pattern", pattern);
+        }};
+  };
+  EXPECT_EQ(run_node(match(R"(\w+@\w+\.com)"))[0].to_ints(), (std::vector<int64_t>{0, 1}));
+  EXPECT_EQ(import_error(match("(")), ErrorKind::bad_file);
+  EXPECT_EQ(import_error(match("(?=a)a")), ErrorKind::bad_file);
+  EXPECT_EQ(import_error(match(R"(\pL{1000}\pL{1000}\pL{1000})")), ErrorKind::unsupported);
+  EXPECT_EQ(import_error(match(R"((?:\pL{300})?)")), std::nullopt);
+  EXPECT_EQ(import_error(match(std::string(4000, 'a').c_str())), std::nullopt);
+  EXPECT_EQ(import_error({"RegexFullMatch", 20, {strings({"a"})}}), ErrorKind::bad_file);
+  NodeCase numbers = match("a");
+  numbers.inputs = {Tensor::of<float>({1}, {1})};
+  EXPECT_EQ(import_error(numbers), ErrorKind::bad_file);
+}
+
 TEST(StringImports, ArithmeticOnStringsIsRefusedByName) {
   EXPECT_EQ(import_error({"Add", 22, {strings({"a"}), strings({"b"})}}), ErrorKind::unsupported);
   EXPECT_EQ(import_error({"Relu", 22, {strings({"a"})}}), ErrorKind::unsupported);
   EXPECT_EQ(import_error({"DequantizeLinear", 22, {strings({"a"}), Tensor::of<float>({}, {1})}}),
             ErrorKind::unsupported);
-  EXPECT_EQ(import_error({"RegexFullMatch", 20, {strings({"a"})}}), ErrorKind::unsupported);
 }
 
 }  // namespace
