@@ -112,12 +112,11 @@ TEST_F(BadInput, WhatIsNotSupportedIsNamedWithItsNode) {
 save('domain.onnx', [node('Frobnicate', domain='my.ops')], domains=['my.ops'])
 save('undeclared.onnx', [node('Frobnicate', domain='other.ops')])
 save('op.onnx', [node('Frobnicate')])
-save('refused_op.onnx', [node('StringNormalizer')], dtype=T.STRING, out=T.STRING)
+save('refused_op.onnx', [node('Softmax')], dtype=T.STRING, out=T.STRING)
 save('attribute.onnx', [node('Relu', slope=0.5)])
 save('value.onnx', [node('Dropout', is_test=0)], opset=6)
 save('spatial.onnx', [node('BatchNormalization', ['x', 's', 's', 's', 's'], spatial=0)], x=[2, 4, 3, 3], constants={'s': np.ones((4, 3, 3), 'f4')}, opset=8)
 save('dtype.onnx', [node('Identity')], dtype=T.COMPLEX64, out=T.COMPLEX64)
-save('string.onnx', [node('Identity')], dtype=T.STRING, out=T.STRING)
 save('opset.onnx', [node('Relu')], opset=28)
 save('ir.onnx', [node('Relu')], ir=14)
 )");
@@ -126,14 +125,14 @@ save('ir.onnx', [node('Relu')], ir=14)
   refused(ErrorKind::bad_file, "build -o out.plan undeclared.onnx",
           {"undeclared.onnx", "the_node", "other.ops", "Frobnicate"});
   refused(ErrorKind::unsupported, "build -o out.plan op.onnx", {"op.onnx", "the_node", "Frobnicate", "function body"});
-  refused(ErrorKind::unsupported, "build -o out.plan refused_op.onnx", {"refused_op.onnx", "STRING"});
+  refused(ErrorKind::unsupported, "build -o out.plan refused_op.onnx",
+          {"refused_op.onnx", "the_node", "softmax of strings"});
   refused(ErrorKind::bad_file, "build -o out.plan attribute.onnx", {"attribute.onnx", "the_node", "Relu", "slope"});
   refused(ErrorKind::unsupported, "build -o out.plan value.onnx",
           {"value.onnx", "the_node", "training", "export the model for inference"});
   refused(ErrorKind::unsupported, "build -o out.plan spatial.onnx",
           {"spatial.onnx", "the_node", "spatial = 0 is not supported. Write it as other ops"});
   refused(ErrorKind::unsupported, "build -o out.plan dtype.onnx", {"dtype.onnx", "'x'", "COMPLEX64"});
-  refused(ErrorKind::unsupported, "build -o out.plan string.onnx", {"string.onnx", "'x'", "STRING"});
   model_refused(ErrorKind::unsupported, "opset.onnx", {"opset.onnx", "opset 28", "27", "Export it again"});
   refused(ErrorKind::unsupported, "build -o out.plan ir.onnx", {"ir.onnx", "IR version 14", "ir_version = 13"});
 }

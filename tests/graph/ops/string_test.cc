@@ -28,8 +28,7 @@ TEST(StringOps, TextOfFieldsReadsBackWhateverTheBytesAre) {
   for (const Op& op :
        {Op(ops::ConstantStrings{{2, 2}, {"", all, "a,b", "[\"x\"]"}}), Op(ops::ConstantStrings{}),
         Op(ops::StringSplit{"\", ", 3}), Op(ops::StringLookup{{"", all}}), Op(ops::StringCast{DType::f64}),
-        Op(ops::StringMatch{"\\w+[\"@,]"}),
-        Op(ops::StringNormalize{ops::LetterCase::upper, true, {"the", all}})})
+        Op(ops::StringMatch{"\\w+[\"@,]"}), Op(ops::StringNormalize{ops::LetterCase::upper, true, {"the", all}})})
     EXPECT_TRUE(parse_op(name_of(op), fields_text(op)) == op) << fields_text(op);
 }
 
