@@ -30,7 +30,7 @@ copy_needed "$build/temper" "$main/lib"
 strip --strip-unneeded -o "$backend/libtriton_temper.so" "$build/backends/temper/libtriton_temper.so"
 copy_needed "$build/backends/temper/libtriton_temper.so" "$backend"
 copy_static_licences "$main/licences" libcrypto.a libprotobuf.a libre2.a libwebp.a
-cp /usr/share/doc/libtomlplusplus-dev/copyright "$main/licences/libtomlplusplus-dev"  # headers alone, compiled in
+for headers in libtomlplusplus-dev libfmt-dev; do cp /usr/share/doc/$headers/copyright "$main/licences/$headers"; done  # compiled in
 here=$(dirname "$(readlink -f "$0")")/..
 mkdir "$main/python"
 # What temper export, versus and generate hand over to. What stands in for TensorRT, what Ray, PyTorch and Polygraphy call, metrics for
