@@ -127,7 +127,7 @@ node = h.make_node
 save('good.onnx', [node('MatMul', ['x', 'W'], ['a'], 'product'), node('Relu', ['a'], ['y'])], ['batch', 4])
 save('open.onnx', [node('Relu', ['x'], ['y'])], ['batch', 'length'])
 save('three.onnx', [node('Frob', ['x'], ['a'], 'first', domain='my'), node('Frob', ['x'], ['b'], 'second', domain='my'), node('Relu', ['a'], ['c']),
-                    node('Hide', ['x'], ['d'], 'third', domain='my'), node('StringNormalizer', ['d'], ['e'], 'fourth'), node('Sum', ['b', 'c', 'e'], ['y'])],
+                    node('Hide', ['x'], ['d'], 'third', domain='my'), node('Cast', ['d'], ['e'], 'fourth', to=T.COMPLEX64), node('Sum', ['b', 'c', 'e'], ['y'])],
      ['batch', 4], value_info=[h.make_tensor_value_info('d', T.FLOAT, [4])])
 )";
 
