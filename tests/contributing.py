@@ -200,7 +200,7 @@ void add_throwaway(Command& verb, Context&) {
 }  // namespace temper::cli
 """)
     tree.edit("src/cli/verb.h", (r"void add_study\(.*\n", "void add_throwaway(Command& verb, Context& context);\n"))
-    tree.edit("src/cli/main.cc", (r"constexpr Verb verbs\[\] = \{\n", '    {"throwaway", "run what was added", add_throwaway},\n'))
+    tree.edit("src/cli/main.cc", (r"constexpr Verb verbs\[\] = \{\n", '    {"throwaway", "run what was added", kMachine, "temper throwaway", add_throwaway},\n'))
 
 
 def named_files(section, after=""):
