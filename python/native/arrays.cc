@@ -10,6 +10,7 @@
 #include "base/parse.h"
 #include "base/string_table.h"
 #include "bind.h"
+#include "graph/strings.h"
 #include "numpy_abi.h"
 
 namespace nb = nanobind;
@@ -432,10 +433,10 @@ nb::object new_array(DType dtype, const Dims& dims, void** data) { return new_ar
 // An array of objects, as the models' other runtimes give strings.
 nb::object array_from_strings(const Tensor& tensor) {
   nb::object array = numpy().empty(nb::make_tuple(tensor.count()), nb::module_::import_("builtins").attr("object"));
-  const Tensor codes = tensor.with_bits_as(DType::u64);
-  for (int64_t i = 0; i < codes.count(); ++i) {
-    const std::string_view text = current_strings().at(codes.data<uint64_t>()[i]);
-    array[nb::int_(i)] = nb::steal(PyUnicode_DecodeUTF8(text.data(), Py_ssize_t(text.size()), "replace"));
+  size_t i = 0;
+  for (uint64_t code : codes_of(tensor)) {
+    const std::string_view text = current_strings().at(code);
+    array[nb::int_(i++)] = nb::steal(PyUnicode_DecodeUTF8(text.data(), Py_ssize_t(text.size()), "replace"));
   }
   return array.attr("reshape")(shape_tuple(tensor.dims()));
 }

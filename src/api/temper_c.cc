@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/string_table.h"
 #include "base/version.h"
+#include "graph/strings.h"
 #include "runtime/independent.h"
 
 using temper::concat;
@@ -220,8 +221,7 @@ struct temper_session {
   const void* addresses_of(const temper::Tensor& output, size_t index) const {
     addresses.resize(std::max(addresses.size(), index + 1));
     addresses[index].clear();
-    const temper::Tensor its = output.with_bits_as(DType::u64);
-    for (int64_t i = 0; i < its.count(); ++i) addresses[index].push_back(strings.at(its.data<uint64_t>()[i]).data());
+    for (uint64_t code : temper::codes_of(output)) addresses[index].push_back(strings.at(code).data());
     return addresses[index].empty() ? static_cast<const void*>(&kNoElements) : addresses[index].data();
   }
 

@@ -12,6 +12,7 @@
 #include "base/quote.h"
 #include "base/small_types.h"
 #include "base/string_table.h"
+#include "graph/strings.h"
 
 namespace temper {
 namespace {
@@ -186,10 +187,10 @@ std::string string_of(const NpyHeader& header, const std::byte* bytes) {
   return text;
 }
 
-Tensor strings_of(const NpyHeader& header, std::span<const std::byte> data) {
+Tensor read_strings(const NpyHeader& header, std::span<const std::byte> data) {
   const Dims dims = header.fortran_order ? Dims(header.dims.rbegin(), header.dims.rend()) : header.dims;
-  Tensor codes(DType::u64, dims);
   const int64_t width = header.characters * (header.wide ? 4 : 1);
+  Tensor codes(DType::u64, dims);
   for (int64_t i = 0; i < codes.count(); ++i)
     codes.data<uint64_t>()[i] = current_strings().code_of(string_of(header, data.data() + i * width));
   if (header.fortran_order && dims.size() > 1) codes = from_fortran_order(DType::u64, header.dims, codes.raw().data());
@@ -202,11 +203,10 @@ struct WideStrings {
   std::string bytes;
 };
 WideStrings wide_strings(const Tensor& tensor) {
-  const Tensor codes = tensor.with_bits_as(DType::u64);
   std::vector<std::vector<uint32_t>> all;
   WideStrings wide;
-  for (int64_t i = 0; i < codes.count(); ++i) {
-    const std::string text = as_utf8(current_strings().at(codes.data<uint64_t>()[i]));
+  for (const std::string& given : strings_of(tensor)) {
+    const std::string text = as_utf8(given);
     auto& characters = all.emplace_back();
     for (size_t at = 0; at < text.size(); at += utf8_length(text, at)) characters.push_back(utf8_character(text, at));
     wide.characters = std::max(wide.characters, int64_t(characters.size()));
@@ -251,7 +251,7 @@ Tensor parse_npy(std::span<const std::byte> bytes, std::shared_ptr<const void> o
   if (uint64_t(needed) != data.size())
     fail(ErrorKind::bad_file, "the .npy header says ", header.dtype, header.dims, ", which is ", needed,
          " bytes of data; the file has ", data.size());
-  if (header.dtype == DType::string) return strings_of(header, data);
+  if (header.dtype == DType::string) return read_strings(header, data);
   const bool transposed = header.fortran_order && header.dims.size() > 1, flags = header.dtype == DType::boolean;
   const bool aligned = reinterpret_cast<uintptr_t>(data.data()) % uintptr_t(size_of(header.dtype)) == 0;
   if (owner && aligned && !header.swap_bytes && !transposed && !flags)

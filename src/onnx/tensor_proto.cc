@@ -9,8 +9,8 @@
 
 #include "base/file.h"
 #include "base/small_types.h"
-#include "base/string_table.h"
 #include "base/threads.h"
+#include "graph/strings.h"
 
 namespace temper {
 namespace {
@@ -120,10 +120,8 @@ Tensor from_strings(const TensorProto& proto, const Dims& dims) {
   if (needed != proto.string_data_size() || size_t(needed) != typed_values(proto))
     fail(ErrorKind::bad_file, describe(proto), ": ", DType::string, dims, " needs ", needed, " strings; it has ",
          proto.string_data_size());
-  Tensor codes(DType::u64, dims);
-  StringTable& table = current_strings();
-  for (int64_t i = 0; i < needed; ++i) codes.data<uint64_t>()[i] = table.code_of(proto.string_data(int(i)));
-  return codes.with_bits_as(DType::string);
+  const std::vector<std::string> values(proto.string_data().begin(), proto.string_data().end());
+  return tensor_of_strings(dims, values);
 }
 
 Tensor from_typed_field(const TensorProto& proto, DType dtype, const Dims& dims) {

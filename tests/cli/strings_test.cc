@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Strings on the command line.
+#include "graph/strings.h"
+
 #include <gtest/gtest.h>
 
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "data/npy.h"
-#include "graph/ops/constant_strings.h"
 #include "onnx/write.h"
 #include "program.h"
 
@@ -19,12 +20,12 @@ TEST(StringsOnTheCommandLine, AreReadFromNpyShownAndWritten) {
                          "values=[\"!\"]\n%y: string[n] = string_concat(%x, %mark)\noutput \"y\" = %y\n"),
              folder + "words.onnx");
   const std::vector<std::string> words = {"a", "", "bad \u202e\n"};
-  write_npy(folder + "x.npy", ops::tensor_of_strings({3}, words));
+  write_npy(folder + "x.npy", tensor_of_strings({3}, words));
   const Outcome shown = temper(folder, "run words.onnx --input x=x.npy --output-dir out --no-measure");
   ASSERT_EQ(shown.code, 0) << shown.err;
   EXPECT_CONTAINS(shown.out, "y: \"a!\" \"!\" \"bad");
   EXPECT_EQ(shown.out.find("\u202e"), std::string::npos);  // it turns the direction of text
-  EXPECT_EQ(ops::strings_of(read_npy(folder + "out/y.npy")), (std::vector<std::string>{"a!", "!", "bad \u202e\n!"}));
+  EXPECT_EQ(strings_of(read_npy(folder + "out/y.npy")), (std::vector<std::string>{"a!", "!", "bad \u202e\n!"}));
   const Outcome json = temper(folder, "run words.onnx --input x=x.npy --no-measure --json -");
   ASSERT_EQ(json.code, 0) << json.err;
   EXPECT_EQ(nlohmann::json::parse(json.out)["outputs"][0]["values"],

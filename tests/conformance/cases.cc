@@ -9,7 +9,7 @@
 #include <fstream>
 #include <set>
 
-#include "graph/ops/constant_strings.h"
+#include "graph/strings.h"
 #include "onnx/tensor_proto.h"
 
 namespace temper::conformance {
@@ -126,7 +126,7 @@ std::string difference(const Tensor& got, const Tensor& want, double rtol, doubl
   if (!got.defined()) return "is missing";
   if (got.type() != want.type()) return concat("is ", got.type(), ", expected ", want.type());
   if (got.dtype() == DType::string) {
-    const std::vector<std::string> a = ops::strings_of(got), b = ops::strings_of(want);
+    const std::vector<std::string> a = strings_of(got), b = strings_of(want);
     for (size_t i = 0; i < a.size(); ++i)
       if (a[i] != b[i]) return concat(got.type(), ": element ", i, " is '", a[i], "', expected '", b[i], "'");
     return "";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/npy.h"
 
-#include "graph/ops/constant_strings.h"
+#include "graph/strings.h"
 #include "helpers.h"
 
 namespace temper {
@@ -92,12 +92,12 @@ np.save('bytes.npy', np.array([b'a', b'', b'\xff\xfe'])); np.save('nothing.npy',
   for (const char* name : {"wide.npy", "swapped.npy", "fortran.npy"}) {
     const Tensor read = read_npy(folder + name);
     EXPECT_EQ(read.dims(), (Dims{2, 3}));
-    EXPECT_EQ(ops::strings_of(read), words) << name;
+    EXPECT_EQ(strings_of(read), words) << name;
   }
-  EXPECT_EQ(ops::strings_of(read_npy(folder + "bytes.npy")), (std::vector<std::string>{"a", "", "\xff\xfe"}));
+  EXPECT_EQ(strings_of(read_npy(folder + "bytes.npy")), (std::vector<std::string>{"a", "", "\xff\xfe"}));
   EXPECT_EQ(read_npy(folder + "nothing.npy").dims(), (Dims{0, 2}));
-  EXPECT_EQ(ops::strings_of(read_npy(folder + "empty.npy")), (std::vector<std::string>{"", ""}));
-  write_npy(folder + "back.npy", ops::tensor_of_strings({2, 3}, words));
+  EXPECT_EQ(strings_of(read_npy(folder + "empty.npy")), (std::vector<std::string>{"", ""}));
+  write_npy(folder + "back.npy", tensor_of_strings({2, 3}, words));
   write_npy(folder + "none.npy", Tensor(DType::string, {0}));
   run_python(folder, R"(
 assert np.array_equal(np.load('back.npy'), np.load('wide.npy')), np.load('back.npy')

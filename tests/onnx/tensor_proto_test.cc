@@ -6,7 +6,7 @@
 
 #include <fstream>
 
-#include "graph/ops/constant_strings.h"
+#include "graph/strings.h"
 
 namespace temper {
 namespace {
@@ -131,7 +131,7 @@ TEST(TensorProto, StringsStandInTheirOwnField) {
   EXPECT_NE(message_of(ErrorKind::bad_file, [&] { tensor_from_proto(proto); }).find("needs 2 strings; it has 1"),
             std::string::npos);
   proto.add_string_data(std::string("b\0c", 3));
-  EXPECT_EQ(ops::strings_of(tensor_from_proto(proto)), (std::vector<std::string>{"a", std::string("b\0c", 3)}));
+  EXPECT_EQ(strings_of(tensor_from_proto(proto)), (std::vector<std::string>{"a", std::string("b\0c", 3)}));
   auto raw = proto_of(TensorProto::STRING, {1});
   raw.set_raw_data("12345678");  // the size of an element here, and of none in a file
   message_of(ErrorKind::bad_file, [&] { tensor_from_proto(raw); });

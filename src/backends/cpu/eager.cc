@@ -8,6 +8,8 @@
 #include "backends/cpu/nonzero.h"
 #include "graph/infer.h"
 #include "graph/ops/nonzero.h"
+#include "graph/ops/string_normalize.h"
+#include "graph/ops/string_split.h"
 
 namespace temper {
 
@@ -27,6 +29,10 @@ std::vector<Tensor> run(const Op& given, const std::vector<Tensor>& inputs, std:
   if (given.is<ops::Nms, ops::NonZero>()) {
     check_types(given, inputs, name);
     return {given.is<ops::NonZero>() ? run_nonzero(inputs[0]) : run_nms(given.get<ops::Nms>(), inputs, threads)};
+  }
+  if (given.is<ops::StringNormalize, ops::StringSplit>()) {
+    check_types(given, inputs, name);
+    return reference(given, inputs, {});
   }
   Op op = given;
   const TensorOperands operands(inputs);

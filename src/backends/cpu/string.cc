@@ -7,6 +7,7 @@
 #include "base/string_table.h"
 #include "graph/ops/constant_strings.h"
 #include "graph/ops/string_lookup.h"
+#include "graph/ops/string_match.h"
 
 namespace temper {
 
@@ -30,6 +31,22 @@ class ConstantStringsKernel final : public Kernel {
   ops::ConstantStrings op_;
   std::vector<uint64_t> codes_;
   uint64_t table_ = 0;  // that they are of; 0: none
+};
+
+// The pattern stays compiled, and what RE2 has found of it in earlier runs.
+class StringMatchKernel final : public Kernel {
+ public:
+  explicit StringMatchKernel(const Problem& problem)
+      : pattern_(compiled(problem.op.get<ops::StringMatch>())),
+        count_(size_t(element_count(problem.outputs[0].dims()))) {}
+  void launch(const Buffers& buffers) override {
+    ops::match(*pattern_, {static_cast<const uint64_t*>(buffers.inputs[0]), count_},
+               static_cast<bool*>(buffers.outputs[0]));
+  }
+
+ private:
+  std::shared_ptr<const re2::RE2> pattern_;
+  size_t count_;
 };
 
 class StringLookupKernel final : public Kernel {
@@ -58,6 +75,7 @@ std::vector<Config> configs(const Problem& problem, const Device& device) {
 std::unique_ptr<Kernel> load(const Problem& problem, const Config& config, const PackedView& packed,
                              const Device& device) {
   if (problem.op.is<ops::ConstantStrings>()) return std::make_unique<ConstantStringsKernel>(problem);
+  if (problem.op.is<ops::StringMatch>()) return std::make_unique<StringMatchKernel>(problem);
   if (problem.op.is<ops::StringLookup>()) return std::make_unique<StringLookupKernel>(problem);
   return reference_tactic.load(problem, config, packed, device);
 }

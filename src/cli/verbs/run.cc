@@ -21,7 +21,7 @@
 #include "data/sample.h"
 #include "data/topk.h"
 #include "evaluate/text.h"
-#include "graph/ops/constant_strings.h"
+#include "graph/strings.h"
 
 namespace temper::cli {
 namespace {
@@ -75,7 +75,7 @@ Range range_of(const Tensor& tensor) {
 }
 
 std::vector<std::string> shown_strings(const Tensor& tensor, size_t most) {
-  std::vector<std::string> values = ops::strings_of(tensor);
+  std::vector<std::string> values = strings_of(tensor);
   if (values.size() > most) values.resize(most);
   for (std::string& value : values) value = as_utf8(value);
   return values;

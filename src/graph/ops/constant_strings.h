@@ -24,9 +24,6 @@ struct ConstantStrings {
   std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;
 };
 
-// The strings of a tensor, by the current table, and back.
-std::vector<std::string> strings_of(const Tensor& tensor);
-Tensor tensor_of_strings(Dims dims, std::span<const std::string> values);
 // The op of a tensor's strings.
 ConstantStrings constant_strings(const Tensor& tensor);
 

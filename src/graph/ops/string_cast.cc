@@ -7,6 +7,7 @@
 #include "base/parse.h"
 #include "base/quote.h"
 #include "base/string_table.h"
+#include "graph/strings.h"
 
 namespace temper::ops {
 
@@ -87,10 +88,10 @@ std::vector<Tensor> StringCast::reference(std::span<const Tensor> inputs, std::s
   const Tensor& x = inputs[0];
   if (x.dtype() == DType::string) {
     Tensor out(dtype, outputs[0].dims());
-    const Tensor codes = x.with_bits_as(DType::u64);
+    const std::span<const uint64_t> codes = codes_of(x);
     visit_dtype(dtype, [&]<class T>() {
       if constexpr (!std::is_same_v<T, bool>)
-        for (int64_t i = 0; i < x.count(); ++i) out.data<T>()[i] = number_of<T>(table.at(codes.data<uint64_t>()[i]));
+        for (int64_t i = 0; i < x.count(); ++i) out.data<T>()[i] = number_of<T>(table.at(codes[size_t(i)]));
     });
     return {out};
   }

@@ -20,6 +20,4 @@ struct StringConcat {
   OnnxForm onnx_form() const { return {"StringConcat", {}}; }
 };
 
-void expect_strings(const InferContext& context, size_t input);
-
 }  // namespace temper::ops

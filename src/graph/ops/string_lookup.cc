@@ -2,7 +2,7 @@
 #include "graph/ops/string_lookup.h"
 
 #include "base/string_table.h"
-#include "graph/ops/string_concat.h"
+#include "graph/strings.h"
 
 namespace temper::ops {
 
@@ -28,9 +28,8 @@ void look_up(const StringPlaces& places, std::span<const uint64_t> codes, int64_
 }
 
 std::vector<Tensor> StringLookup::reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const {
-  const Tensor codes = inputs[0].with_bits_as(DType::u64);
   Tensor out(DType::i64, outputs[0].dims());
-  look_up(places_of(*this), {codes.data<uint64_t>(), size_t(codes.count())}, out.data<int64_t>());
+  look_up(places_of(*this), codes_of(inputs[0]), out.data<int64_t>());
   return {out};
 }
 

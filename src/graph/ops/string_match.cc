@@ -5,7 +5,7 @@
 
 #include "base/quote.h"
 #include "base/string_table.h"
-#include "graph/ops/string_concat.h"
+#include "graph/strings.h"
 
 namespace temper::ops {
 
@@ -21,40 +21,38 @@ RE2::Options options() {
   return options;
 }
 
-void check(const RE2& compiled, const std::string& pattern) {
-  if (compiled.ok()) return;
-  if (compiled.error_code() == RE2::ErrorPatternTooLarge)
+}  // namespace
+
+std::shared_ptr<const RE2> compiled(const StringMatch& op) {
+  const std::string& pattern = op.pattern;
+  if (pattern.size() > kMostPatternBytes)
+    fail(ErrorKind::unsupported, "a pattern of ", pattern.size(), " bytes; the limit is ", kMostPatternBytes);
+  auto result = std::make_shared<const RE2>(pattern, options());
+  if (result->ok()) return result;
+  if (result->error_code() == RE2::ErrorPatternTooLarge)
     fail(ErrorKind::unsupported, "the pattern '", shown(pattern), "' needs more than ", kMostMatcherBytes >> 20,
          " MiB when it is compiled");
   fail(ErrorKind::bad_file, "the pattern '", shown(pattern),
-       "' is no regular expression of RE2: ", shown(compiled.error()));
+       "' is no regular expression of RE2: ", shown(result->error()));
 }
 
-}  // namespace
-
-int64_t pattern_steps(const std::string& pattern) {
-  if (pattern.size() > kMostPatternBytes)
-    fail(ErrorKind::unsupported, "a pattern of ", pattern.size(), " bytes; the limit is ", kMostPatternBytes);
-  const RE2 compiled(pattern, options());
-  check(compiled, pattern);
-  return compiled.ProgramSize() + 64 * int64_t(pattern.size());
+void match(const RE2& pattern, std::span<const uint64_t> codes, bool* out) {
+  const StringTable& table = current_strings();
+  for (uint64_t code : codes) *out++ = RE2::FullMatch(table.at(code), pattern);
 }
+
+int64_t pattern_steps(const StringMatch& op) { return compiled(op)->ProgramSize() + 64 * int64_t(op.pattern.size()); }
 
 std::vector<TensorType> StringMatch::infer(const InferContext& context) const {
   context.expect_inputs(1, 1);
   expect_strings(context, 0);
-  pattern_steps(pattern);
+  compiled(*this);
   return {{DType::boolean, context.type(0).shape}};
 }
 
 std::vector<Tensor> StringMatch::reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const {
-  const RE2 compiled(pattern, options());
-  check(compiled, pattern);
-  const StringTable& table = current_strings();
-  const Tensor codes = inputs[0].with_bits_as(DType::u64);
   Tensor out(DType::boolean, outputs[0].dims());
-  for (int64_t i = 0; i < codes.count(); ++i)
-    out.data<bool>()[i] = RE2::FullMatch(table.at(codes.data<uint64_t>()[i]), compiled);
+  match(*compiled(*this), codes_of(inputs[0]), out.data<bool>());
   return {out};
 }
 

@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // string_match(x string) -> bool like x: whether all of a string is what `pattern` says, a regular expression of RE2.
 #pragma once
+#include <memory>
+
 #include "graph/fields.h"
 #include "graph/infer.h"
 #include "graph/onnx_form.h"
 #include "graph/op_kind.h"
+
+namespace re2 {
+class RE2;
+}
 
 namespace temper::ops {
 
@@ -29,8 +35,12 @@ struct StringMatch {
   OnnxForm onnx_form() const { return {"RegexFullMatch", {{"pattern", pattern}}}; }
 };
 
+// The pattern, compiled. Throws as infer does.
+std::shared_ptr<const re2::RE2> compiled(const StringMatch& op);
+void match(const re2::RE2& pattern, std::span<const uint64_t> codes, bool* out);
+
 // What compiling takes: the steps of the compiled pattern (seven bytes may ask for a thousand) and 64 for each byte, as
 // classes of letters take time that are no step at the end. Throws as infer does.
-int64_t pattern_steps(const std::string& pattern);
+int64_t pattern_steps(const StringMatch& op);
 
 }  // namespace temper::ops

@@ -8,7 +8,7 @@
 
 #include "base/quote.h"
 #include "base/string_table.h"
-#include "graph/ops/string_concat.h"
+#include "graph/strings.h"
 
 namespace temper::ops {
 
@@ -46,9 +46,8 @@ std::vector<uint64_t> normalized(const Tensor& x, const StringNormalize& op) {
   const LetterCase compared = op.case_sensitive ? LetterCase::as_is : LetterCase::lower;
   for (const std::string& word : op.stopwords) left_out.insert(in_case(word, compared));
   std::vector<uint64_t> codes;
-  const Tensor given = x.with_bits_as(DType::u64);
-  for (int64_t i = 0; i < x.count(); ++i) {
-    const std::string_view text = table.at(given.data<uint64_t>()[i]);
+  for (uint64_t given : codes_of(x)) {
+    const std::string_view text = table.at(given);
     if (!left_out.empty() && left_out.contains(in_case(text, compared))) continue;
     codes.push_back(table.code_of(in_case(text, op.letters)));
   }

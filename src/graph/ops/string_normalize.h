@@ -26,6 +26,7 @@ struct StringNormalize {
   }
   bool operator==(const StringNormalize&) const = default;
   std::vector<TensorType> infer(const InferContext& context) const;
+  // It needs no types of the outputs: it finds their sizes itself.
   std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;
 };
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "base/string_table.h"
-#include "graph/ops/string_concat.h"
+#include "graph/strings.h"
 
 namespace temper::ops {
 
@@ -33,9 +33,8 @@ std::vector<std::string_view> split(std::string_view text, const StringSplit& op
 }
 
 std::vector<std::vector<std::string_view>> split_all(const Tensor& x, const StringSplit& op) {
-  const Tensor codes = x.with_bits_as(DType::u64);
   std::vector<std::vector<std::string_view>> all;
-  for (int64_t i = 0; i < x.count(); ++i) all.push_back(split(current_strings().at(codes.data<uint64_t>()[i]), op));
+  for (uint64_t code : codes_of(x)) all.push_back(split(current_strings().at(code), op));
   return all;
 }
 
@@ -57,13 +56,13 @@ std::vector<TensorType> StringSplit::infer(const InferContext& context) const {
   return {parts, {DType::i64, context.type(0).shape}};
 }
 
-std::vector<Tensor> StringSplit::reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const {
+std::vector<Tensor> StringSplit::reference(std::span<const Tensor> inputs, std::span<const TensorType>) const {
   const std::vector<std::vector<std::string_view>> all = split_all(inputs[0], *this);
   Dims dims = inputs[0].dims();
   const int64_t width = most_parts(all);
   dims.push_back(width);
   Tensor parts(DType::u64, dims);  // zeros: empty strings
-  Tensor counts(DType::i64, outputs[1].dims());
+  Tensor counts(DType::i64, inputs[0].dims());
   for (size_t i = 0; i < all.size(); ++i) {
     counts.data<int64_t>()[i] = int64_t(all[i].size());
     for (size_t p = 0; p < all[i].size(); ++p)

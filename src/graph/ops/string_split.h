@@ -22,6 +22,7 @@ struct StringSplit {
   }
   bool operator==(const StringSplit&) const = default;
   std::vector<TensorType> infer(const InferContext& context) const;
+  // It needs no types of the outputs: it finds their sizes itself.
   std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;
   OnnxForm onnx_form() const;
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Imports Constant and ConstantOfShape.
 #include "graph/ops/broadcast.h"
-#include "graph/ops/constant_strings.h"
+#include "graph/strings.h"
 #include "onnx/node.h"
 
 namespace temper {
@@ -20,11 +20,11 @@ void import_Constant(OnnxNode& node) {
   }
   if (node.has_attribute("value_string")) {
     const std::string value = node.string_attribute("value_string", "");
-    return node.set_output(0, node.constant(ops::tensor_of_strings({}, {&value, 1})));
+    return node.set_output(0, node.constant(tensor_of_strings({}, {&value, 1})));
   }
   if (node.has_attribute("value_strings")) {
     const auto values = node.strings_attribute("value_strings", {});
-    return node.set_output(0, node.constant(ops::tensor_of_strings({int64_t(values.size())}, values)));
+    return node.set_output(0, node.constant(tensor_of_strings({int64_t(values.size())}, values)));
   }
   if (node.has_attribute("sparse_value")) node.unsupported("a constant given by 'sparse_value'");
   node.bad("no value is given");

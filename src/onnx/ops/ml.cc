@@ -8,9 +8,9 @@
 #include <map>
 
 #include "base/checked.h"
-#include "graph/ops/constant_strings.h"
 #include "graph/ops/gather.h"
 #include "graph/ops/string_lookup.h"
+#include "graph/strings.h"
 
 namespace temper::ml {
 
@@ -44,7 +44,7 @@ ValueId linear(OnnxNode& node, int64_t rows) {
 }
 
 Tensor vector_of_strings(const std::vector<std::string>& values) {
-  return ops::tensor_of_strings({int64_t(values.size())}, values);
+  return tensor_of_strings({int64_t(values.size())}, values);
 }
 
 // One of two lists, keys or values of a LabelEncoder, as a tensor of the element type that it stands for.
@@ -158,7 +158,7 @@ ValueId looked_up(OnnxNode& node, const Tensor& keys, const Tensor& values, cons
     node.bad("a default of ", standard.dtype(), " for values of ", values.dtype());
   if (dtype == DType::string) {  // the place -1 is that of the last value
     ops::StringLookup lookup;
-    lookup.keys = ops::strings_of(keys);
+    lookup.keys = strings_of(keys);
     Tensor all(values.dtype(), {values.count() + 1});
     std::copy_n(values.raw().data(), values.bytes(), all.raw_mutable());
     std::copy_n(standard.raw().data(), standard.bytes(), all.raw_mutable() + values.bytes());

@@ -26,7 +26,7 @@ void import_StringSplit(OnnxNode& node) {
 void import_RegexFullMatch(OnnxNode& node) {
   if (!node.has_attribute("pattern")) node.bad("it has no attribute 'pattern'");
   ops::StringMatch op{node.string_attribute("pattern", "")};
-  node.count_pattern(ops::pattern_steps(op.pattern));
+  node.count_pattern(ops::pattern_steps(op));
   node.set_output(0, node.add(std::move(op), {node.input(0)}));
 }
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "base/checked.h"
-#include "graph/ops/constant_strings.h"
 #include "graph/ops/gather.h"
+#include "graph/strings.h"
 #include "onnx/node.h"
 
 namespace temper {
@@ -17,7 +17,7 @@ static Tensor pool_of(OnnxNode& node) {
   const auto strings = node.strings_attribute("pool_strings", {});
   if (!strings.empty() && !numbers.empty()) node.bad("pool_int64s and pool_strings");
   return strings.empty() ? Tensor::of<int64_t>({int64_t(numbers.size())}, numbers)
-                         : ops::tensor_of_strings({int64_t(strings.size())}, strings);
+                         : tensor_of_strings({int64_t(strings.size())}, strings);
 }
 
 void import_TfIdfVectorizer(OnnxNode& node) {

@@ -12,13 +12,14 @@
 #include "graph/ops/string_match.h"
 #include "graph/ops/string_normalize.h"
 #include "graph/ops/string_split.h"
+#include "graph/strings.h"
 
 namespace temper {
 namespace {
 
 using Strings = std::vector<std::string>;
 
-Tensor strings(Dims dims, const Strings& values) { return ops::tensor_of_strings(std::move(dims), values); }
+Tensor strings(Dims dims, const Strings& values) { return tensor_of_strings(std::move(dims), values); }
 
 std::vector<Tensor> run(const Op& op, const std::vector<Tensor>& inputs) { return run_node(op, inputs, "node"); }
 
@@ -56,14 +57,14 @@ TEST(StringOps, DamagedFieldsAreABadFile) {
 TEST(StringOps, ConcatBroadcasts) {
   const auto y = run(ops::StringConcat{}, {strings({2, 1}, {"a", ""}), strings({3}, {"x", "", "ü"})})[0];
   EXPECT_EQ(y.dims(), (Dims{2, 3}));
-  EXPECT_EQ(ops::strings_of(y), (Strings{"ax", "a", "aü", "x", "", "ü"}));
+  EXPECT_EQ(strings_of(y), (Strings{"ax", "a", "aü", "x", "", "ü"}));
 }
 
 TEST(StringOps, SplitsAtADelimiterOrAtBlanksAsPythonDoes) {
   const auto split = [](const std::string& text, const std::string& delimiter, int64_t most = -1) {
     const auto y = run(ops::StringSplit{delimiter, most}, {strings({1}, {text})});
     EXPECT_EQ(y[1].to_ints()[0], y[0].dims()[1]);
-    return ops::strings_of(y[0]);
+    return strings_of(y[0]);
   };
   EXPECT_EQ(split("a--b-", "-"), (Strings{"a", "", "b", ""}));
   EXPECT_EQ(split("", "-"), (Strings{""}));
@@ -78,14 +79,14 @@ TEST(StringOps, SplitsAtADelimiterOrAtBlanksAsPythonDoes) {
 TEST(StringOps, ShortRowsOfASplitEndInEmptyStrings) {
   const auto y = run(ops::StringSplit{".", -1}, {strings({2, 1}, {"a.b.c", "d"})});
   EXPECT_EQ(y[0].dims(), (Dims{2, 1, 3}));
-  EXPECT_EQ(ops::strings_of(y[0]), (Strings{"a", "b", "c", "d", "", ""}));
+  EXPECT_EQ(strings_of(y[0]), (Strings{"a", "b", "c", "d", "", ""}));
   EXPECT_EQ(y[1].dims(), (Dims{2, 1}));
   EXPECT_EQ(y[1].to_ints(), (std::vector<int64_t>{3, 1}));
 }
 
 TEST(StringOps, NormalizeChangesLettersOfAnyAlphabetAndLeavesOutStopwords) {
   const auto normalized = [](ops::StringNormalize op, const Strings& values) {
-    return ops::strings_of(run(op, {strings({int64_t(values.size())}, values)})[0]);
+    return strings_of(run(op, {strings({int64_t(values.size())}, values)})[0]);
   };
   using enum ops::LetterCase;
   EXPECT_EQ(normalized({upper, true, {}}, {"aé", "ωж", "1ß\xff"}), (Strings{"AÉ", "ΩЖ", "1ß\xff"}));
@@ -148,7 +149,7 @@ TEST(StringOps, PatternsThatRe2RefusesOrThatAreTooLargeAreSaidSo) {
 }
 
 TEST(StringOps, NumbersBecomeTheShortestTextThatReadsBackAsNumPyWritesIt) {
-  const auto text = [](const Tensor& x) { return ops::strings_of(run(ops::StringCast{}, {x})[0]); };
+  const auto text = [](const Tensor& x) { return strings_of(run(ops::StringCast{}, {x})[0]); };
   EXPECT_EQ(text(Tensor::of<float>({8}, {0.0f, -0.0f, 3.0f, 0.1f, 1e-5f, 1e16f, 123456.789f, 1e15f})),
             (Strings{"0.0", "-0.0", "3.0", "0.1", "1e-05", "1e+16", "123456.79", "1000000000000000.0"}));
   EXPECT_EQ(text(Tensor::of<double>({4}, {0.1, 1.0 / 3, 1e300, -12.5})),
@@ -190,7 +191,7 @@ TEST(StringOps, OtherOpsMoveStringsAndDoNotComputeWithThem) {
   const ValueId i = graph.add_constant("i", Tensor::of<int64_t>({2}, {2, 0}));
   graph.add_output("y", graph.add_single(ops::Gather{}, {x, i}, "y"));
   const auto y = run_reference(graph, {strings({3}, {"a", "b", "c"})})[0];
-  EXPECT_EQ(ops::strings_of(y), (Strings{"c", "a"}));
+  EXPECT_EQ(strings_of(y), (Strings{"c", "a"}));
   EXPECT_THROW(graph.add_single(ops::Softmax{}, {x}, "z"), Error);
   EXPECT_THROW(graph.add_constant("c", strings({1}, {"a"})), Error);
 }

@@ -3,14 +3,14 @@
 #include <onnx/onnx_pb.h>
 
 #include "../run_node.h"
-#include "graph/ops/constant_strings.h"
+#include "graph/strings.h"
 
 namespace temper {
 namespace {
 
 using Strings = std::vector<std::string>;
 
-Tensor strings(const Strings& values) { return ops::tensor_of_strings({int64_t(values.size())}, values); }
+Tensor strings(const Strings& values) { return tensor_of_strings({int64_t(values.size())}, values); }
 
 void set_strings(onnx::NodeProto& node, const std::string& name, const Strings& values) {
   auto* attribute = node.add_attribute();
@@ -30,7 +30,7 @@ TEST(StringImports, EqualAndWhereTakeStrings) {
   const Tensor a = strings({"a", "b", ""}), b = strings({"a", "c", ""});
   const Tensor same = run_node({"Equal", 19, {a, b}})[0];
   EXPECT_EQ(same.to_ints(), (std::vector<int64_t>{1, 0, 1}));
-  EXPECT_EQ(ops::strings_of(run_node({"Where", 16, {same, strings({"x"}), b}})[0]), (Strings{"x", "c", "x"}));
+  EXPECT_EQ(strings_of(run_node({"Where", 16, {same, strings({"x"}), b}})[0]), (Strings{"x", "c", "x"}));
 }
 
 TEST(StringImports, CastGoesOverF32ToTypesThatAreStoredOnly) {
@@ -39,8 +39,7 @@ TEST(StringImports, CastGoesOverF32ToTypesThatAreStoredOnly) {
   };
   EXPECT_EQ(cast(strings({"1.5", "1000"}), onnx::TensorProto::FLOAT8E4M3FN).to_doubles(),
             (std::vector<double>{1.5, 448}));
-  EXPECT_EQ(ops::strings_of(cast(cast(strings({"7"}), onnx::TensorProto::INT4), onnx::TensorProto::STRING)),
-            (Strings{"7"}));
+  EXPECT_EQ(strings_of(cast(cast(strings({"7"}), onnx::TensorProto::INT4), onnx::TensorProto::STRING)), (Strings{"7"}));
 }
 
 TEST(StringImports, LabelEncodersMapStringsBothWaysWithTheirDefaults) {
@@ -53,7 +52,7 @@ TEST(StringImports, LabelEncodersMapStringsBothWaysWithTheirDefaults) {
     set_attribute(node, "keys_int64s", std::vector<int64_t>{1, 2});
     set_strings(node, "values_strings", {"a", "b"});
   });
-  EXPECT_EQ(ops::strings_of(run_node(to_strings)[0]), (Strings{"b", "_Unused", "a"}));
+  EXPECT_EQ(strings_of(run_node(to_strings)[0]), (Strings{"b", "_Unused", "a"}));
 }
 
 TEST(StringImports, CategoryMappersMapStringsBothWays) {
@@ -66,7 +65,7 @@ TEST(StringImports, CategoryMappersMapStringsBothWays) {
     }))[0];
   };
   EXPECT_EQ(mapped(strings({"b", "?"})).to_ints(), (std::vector<int64_t>{6, -3}));
-  EXPECT_EQ(ops::strings_of(mapped(Tensor::of<int64_t>({2}, {5, 0}))), (Strings{"a", "none"}));
+  EXPECT_EQ(strings_of(mapped(Tensor::of<int64_t>({2}, {5, 0}))), (Strings{"a", "none"}));
 }
 
 TEST(StringImports, OneHotOfStringsIsZerosOrAnErrorForOneThatIsNoCategory) {
@@ -88,7 +87,7 @@ TEST(StringImports, NormalizerRefusesLanguagesWithLettersOfTheirOwn) {
                       set_attribute(node, "locale", locale);
                     }};
   };
-  EXPECT_EQ(ops::strings_of(run_node(normalizer("en_US"))[0]), (Strings{"ab"}));
+  EXPECT_EQ(strings_of(run_node(normalizer("en_US"))[0]), (Strings{"ab"}));
   EXPECT_EQ(import_error(normalizer("tr_TR")), ErrorKind::unsupported);
 }
 
