@@ -118,7 +118,7 @@ class HeaderParser {
       const char order = descr[0];
       const auto characters = parse_number<int64_t>(descr.substr(2));
       const bool wide = descr[1] == 'U' && (order == '<' || order == '>');
-      if (characters && *characters >= 0 && *characters <= kMostCharacters &&
+      if (characters && *characters >= 1 && *characters <= kMostCharacters &&
           (wide || (descr[1] == 'S' && order == '|'))) {
         header.dtype = DType::string;
         header.characters = *characters;

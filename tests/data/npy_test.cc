@@ -123,8 +123,8 @@ TEST(Npy, UnsupportedElementTypesAreNamed) {
   const auto header = [](std::string_view descr) {
     return concat("{'descr': ", descr, ", 'fortran_order': False, 'shape': (1,), }\n");
   };
-  for (std::string_view descr : {"'<c8'", "'|O'", "'<f16'", "'|U3'", "'<S3'", "'<U-1'", "'<U999999999999'", "'<M8[ns]'",
-                                 "'|f4'", "'=f4'", "'f4'", "''"})
+  for (std::string_view descr : {"'<c8'", "'|O'", "'<f16'", "'|U3'", "'<S3'", "'<U-1'", "'<U0'", "'|S0'",
+                                 "'<U999999999999'", "'<M8[ns]'", "'|f4'", "'=f4'", "'f4'", "''"})
     EXPECT_CONTAINS(refusal(ErrorKind::unsupported, header(descr)), descr);
   EXPECT_CONTAINS(refusal(ErrorKind::unsupported, header("[('a', '<f4')]")), "records");
 }
