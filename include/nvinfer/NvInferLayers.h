@@ -314,7 +314,8 @@ class ILayer {
     temper_nv_layer_set_input(network_.native, number_, index, tensor.number());
   }
 #if TEMPER_NVINFER_API < 1100
-  // Kept, and changes nothing: types are chosen by the flags and by speed.
+  // Counts with kPREFER_PRECISION_CONSTRAINTS and kOBEY_PRECISION_CONSTRAINTS; otherwise types are chosen by the flags
+  // and by speed.
   void setPrecision(DataType dataType) noexcept { put_enum("precision", dataType); }
   DataType getPrecision() const noexcept { return get_enum("precision", DataType::kFLOAT); }
   bool precisionIsSet() const noexcept {

@@ -240,6 +240,7 @@ nb::bytes build(const nvinfer::Network& network, nb::dict given, nb::object log)
   read("bf16", config.bf16);
   read("int8", config.int8);
   read("tf32", config.tf32);
+  config.layer_constraints = nvinfer::constraints_of(nb::cast<uint32_t>(given["flags"]));
   read("workspace", config.workspace);
   const auto profile_of = [](nb::handle given_profile) {
     nvinfer::Profile profile;

@@ -55,13 +55,15 @@ class Batches(trt.IInt8EntropyCalibrator2):
         self.cache = cache.tobytes()
 
 
-def built(logger, shapes=((1, 1, 8, 8), (2, 1, 8, 8), (4, 1, 8, 8)), flags=(), more=(), calibrator=None, calibrated=None):
+def built(logger, shapes=((1, 1, 8, 8), (2, 1, 8, 8), (4, 1, 8, 8)), flags=(), more=(), calibrator=None, calibrated=None, edit=None):
     """The plan of the digits' model, by the calls of published scripts."""
     builder = trt.Builder(logger)
     network = builder.create_network(1 << int(trt.NetworkDefinitionCreationFlag.EXPLICIT_BATCH))
     parser = trt.OnnxParser(network, logger)
     with open(DIGITS, "rb") as file:
         assert parser.parse(file.read()), [str(parser.get_error(i)) for i in range(parser.num_errors)]
+    if edit:
+        edit(network)
     config = builder.create_builder_config()
     config.set_memory_pool_limit(trt.MemoryPoolType.WORKSPACE, 1 << 30)
     for flag in flags:
@@ -295,6 +297,26 @@ class TensorrtTest(Case):
 
         with self.assertRaisesRegex(RuntimeError, "mine"):
             built(self.logger, flags=[trt.BuilderFlag.INT8], calibrator=Broken(1))
+
+    def test_a_layer_keeps_the_precision_that_a_program_orders(self):
+        def in_bytes(flags, **wanted):
+            """How many layers of the plan are in 8 bits; None where nothing is built."""
+            def tell(network):
+                for i in range(network.num_layers):
+                    if network.get_layer(i).name in wanted:
+                        network.get_layer(i).precision = wanted[network.get_layer(i).name]
+
+            self.logger.lines.clear()
+            plan = built(self.logger, flags=[trt.BuilderFlag.INT8, *flags], calibrator=Batches(20), edit=tell)
+            return None if plan is None else temper.load(bytes(plan)).inspect()["lowered_products"]
+
+        everything = in_bytes([])
+        self.assertEqual(in_bytes([], conv1=trt.float32), everything, "a hint is no order")
+        for flag in (trt.BuilderFlag.OBEY_PRECISION_CONSTRAINTS, trt.BuilderFlag.PREFER_PRECISION_CONSTRAINTS):
+            self.assertEqual(in_bytes([flag], conv1=trt.float32), everything - 1)
+            self.assertEqual(in_bytes([flag], conv1=trt.float32, conv2=trt.int8), everything - 1)
+        self.assertIsNone(in_bytes([], conv1=trt.float16))
+        self.assertIn("fp16 precision has been set for a layer or layer output, but fp16 is not configured", self.logger.text(trt.Logger.ERROR))
 
     def test_fp16_is_a_permission_that_a_cpu_does_not_use(self):
         builder = trt.Builder(self.logger)

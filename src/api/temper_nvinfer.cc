@@ -205,6 +205,7 @@ nvinfer::Config config_of(const temper_nv_config& asked) {
   config.int8 = allows(1);
   config.tf32 = allows(6);
   config.bf16 = allows(17);
+  config.layer_constraints = nvinfer::constraints_of(asked.flags);
   config.workspace = asked.workspace;
   config.profiles.resize(size_t(asked.profile_count));
   for (int32_t i = 0; i < asked.range_count; ++i) {

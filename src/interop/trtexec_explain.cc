@@ -110,7 +110,7 @@ std::string in_temper(const TrtexecArgument& a) {
       {"--best", "temper study"},
       {"--calib", "temper calibrate --from-cache"},
       {"--noTF32", "temper build --precision fp32, which is strict; tf32 is a precision of its own"},
-      {"--layerPrecisions", "temper build --keep-fp32, --keep-bf16"},
+      {"--layerPrecisions", "temper build --keep-fp32, --keep-bf16, --keep-fp16"},
       {"--timingCacheFile", "temper build --timing-cache, a file of another kind"},
       {"--noBuilderCache", "temper build --no-timing-cache"},
       {"--buildOnly", "temper build alone"},

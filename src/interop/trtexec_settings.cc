@@ -21,7 +21,6 @@ bool is_harmless(const TrtexecArgument& argument) {
   if (flag == "--sparsity") return value == "disable" || value == "enable";
   if (flag == "--hardwareCompatibilityLevel") return value == "none";
   if (flag == "--runtimePlatform") return value == "SameAsBuild";
-  if (flag == "--precisionConstraints") return value == "none";
   if (flag == "--inputIOFormats" || flag == "--outputIOFormats") {
     for (size_t at = 0; at <= value.size();) {
       const size_t end = std::min(value.find(',', at), value.size());
@@ -119,9 +118,39 @@ class Settings {
     if (command_.has("--stronglyTyped") && (to.fp16 || to.bf16 || to.int8 || to.best))
       fail(ErrorKind::usage,
            "--stronglyTyped takes the model's own types: leave --fp16, --bf16, --int8 and --best out");
+    layer_precisions();
     if (!to.calibration_cache.empty() && !to.int8 && !to.best) note("--calib has no effect without --int8");
     if (command_.has("--sparsity") && command_.value("--sparsity") == "enable")
       note("--sparsity=enable has no effect: there are no 2:4 sparse kernels");
+  }
+
+  // NAME:TYPE,...: they count where --precisionConstraints says so.
+  void layer_precisions() {
+    const std::string how = command_.value("--precisionConstraints").value_or("none");
+    if (how != "none" && how != "prefer" && how != "obey")
+      fail(ErrorKind::usage, "--precisionConstraints=", how, ": none, prefer or obey is expected");
+    const std::string list = command_.value("--layerPrecisions").value_or("");
+    std::map<std::string, std::string> types;
+    for (size_t at = 0; at < list.size();) {
+      const size_t end = std::min(list.find(',', at), list.size());
+      const std::string one = list.substr(at, end - at);
+      const size_t colon = one.rfind(':');
+      const std::string type = colon == one.npos ? "" : one.substr(colon + 1);
+      if (type != "fp32" && type != "fp16" && type != "bf16" && type != "int8")
+        fail(ErrorKind::usage, "--layerPrecisions: '", one, "' is not NAME:fp32, NAME:fp16, NAME:bf16 or NAME:int8");
+      types[one.substr(0, colon)] = type;
+      at = end + 1;
+    }
+    if (how == "none") {
+      if (!types.empty()) note("--layerPrecisions has no effect without --precisionConstraints=obey or prefer");
+      return;
+    }
+    for (const auto& [layer, type] : types)
+      if ((type == "fp16" && !settings_.fp16) || (type == "bf16" && !settings_.bf16) ||
+          (type == "int8" && !settings_.int8))
+        fail(ErrorKind::usage, "--layerPrecisions: ", layer, ":", type, " needs --", type);
+    settings_.layer_precisions = std::move(types);
+    settings_.obeys_layer_precisions = how == "obey";
   }
 
   TrtexecShapes shapes_of(const TrtexecArgument& argument) const {

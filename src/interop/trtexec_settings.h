@@ -34,12 +34,14 @@ struct TrtexecSettings {
   std::string model, load, save;  // files; "": none
   std::string device;             // as Temper names it; "": GPU 0, or the CPU where there is none
   bool fp16 = false, bf16 = false, int8 = false, best = false, tf32 = true;
-  std::string calibration_cache;         // "": none
-  std::vector<TrtexecProfile> profiles;  // empty: the command names no shapes
-  size_t profile = 0;                    // to run with
-  TrtexecShapes shapes;                  // to run; empty: the profile's opt
-  int64_t workspace = -1;                // bytes; -1: no limit
-  std::string timing_cache;              // file; "": none is named
+  std::string calibration_cache;                        // "": none
+  std::map<std::string, std::string> layer_precisions;  // by layer, "*" for all others: "fp32", "fp16", "bf16", "int8"
+  bool obeys_layer_precisions = false;                  // otherwise they are wishes
+  std::vector<TrtexecProfile> profiles;                 // empty: the command names no shapes
+  size_t profile = 0;                                   // to run with
+  TrtexecShapes shapes;                                 // to run; empty: the profile's opt
+  int64_t workspace = -1;                               // bytes; -1: no limit
+  std::string timing_cache;                             // file; "": none is named
   bool uses_timing_cache = true;
   bool skips_inference = false, verbose = false;
 

@@ -17,7 +17,6 @@ constexpr std::string_view kStrip = "a plan holds its weights";
 constexpr std::string_view kSafe = "there is no safety runtime";
 constexpr std::string_view kRuntime = "there is one runtime, the full one";
 constexpr std::string_view kDebug = "tensors inside a plan are not shown; temper verify finds the layer that differs";
-constexpr std::string_view kTypes = "types of single layers: temper build --keep-fp32 NAMES and --keep-bf16 NAMES";
 constexpr std::string_view kTyped = "there are no kernels of this precision";
 constexpr std::string_view kTimes = "candidates are timed until the times are good enough";
 constexpr std::string_view kSearch = "the search is Temper's own";
@@ -84,9 +83,9 @@ constexpr TrtexecFlagUse kUses[] = {
     {"--best", X, "the precision whose plan is the fastest, of all that the device has; INT8 with --calib alone"},
     {"--stronglyTyped", X, "the model's own types: FP32 without TF32"},
     {"--directIO", A, "inputs and outputs are in rows"},
-    {"--precisionConstraints", R, kTypes},
-    {"--layerPrecisions", R, kTypes},
-    {"--layerOutputTypes", R, kTypes},
+    {"--precisionConstraints", X, "whether --layerPrecisions are hints (none), wishes (prefer) or orders (obey)"},
+    {"--layerPrecisions", X, "NAME:fp32, NAME:fp16, NAME:bf16 or NAME:int8 of single layers; *:TYPE of all others"},
+    {"--layerOutputTypes", R, "what a layer gives is stored as the layers that read it want it; --layerPrecisions"},
     {"--layerDeviceTypes", R, kDla},
     {"--calib", X, "a calibration cache of TensorRT, or of temper calibrate --cache"},
     {"--safe", R, kSafe},

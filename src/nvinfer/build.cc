@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "nvinfer/types.h"
 #include "optimize/precision.h"
 #include "runtime/keep_current_gpu.h"
 
@@ -59,7 +60,42 @@ std::string precision_of(const Config& config, const std::string& device, const 
   return config.tf32 && device.starts_with("cuda") ? "tf32" : "fp32";
 }
 
+// The types that the program gave to single layers, where the flags make them count. Throws Error{usage} for one that
+// no flag allows, with TensorRT's words.
+LayerTypes layer_types(const Network& network, const Config& config, const std::string& precision) {
+  LayerTypes types;
+  for (int index = 0; index < network.layers(); ++index) {
+    const auto setting = network.setting(index, "precision");
+    if (!setting) continue;
+    const auto dtype = type_of_number(int32_t(std::get<std::vector<int64_t>>(*setting).at(0)));
+    const auto check_flag = [&](DType type, bool is_set, std::string_view word) {
+      if (dtype == type && !is_set)
+        fail(ErrorKind::usage, word, " precision has been set for a layer or layer output, but ", word,
+             " is not configured in the builder");
+    };
+    check_flag(DType::f16, config.fp16, "fp16");
+    check_flag(DType::bf16, config.bf16, "bf16");
+    check_flag(DType::i8, config.int8, "int8");
+    const Layer& layer = network.layer(index);
+    // What the device does not compute in stays in f32, and so do its layers. Integers are no precision.
+    if (dtype == DType::f32 || (dtype == DType::f16 && precision.find("fp16") == precision.npos) ||
+        (dtype == DType::bf16 && precision.find("bf16") == precision.npos))
+      types.of[layer.name] = DType::f32;
+    else if (dtype == DType::f16 || dtype == DType::bf16 || (dtype == DType::i8 && config.calibrator))
+      types.of[layer.name] = *dtype;
+  }
+  if (config.layer_constraints == LayerConstraints::hints) return {};
+  types.obeyed = config.layer_constraints == LayerConstraints::orders;
+  return types;
+}
+
 }  // namespace
+
+LayerConstraints constraints_of(uint32_t flags) {
+  constexpr int kObey = 9, kPrefer = 10, kStrict = 30;
+  if (flags >> kObey & 1) return LayerConstraints::orders;
+  return (flags >> kPrefer | flags >> kStrict) & 1 ? LayerConstraints::wishes : LayerConstraints::hints;
+}
 
 std::string device_of_choice() {
   try {
@@ -81,6 +117,7 @@ std::string build_serialized(const Network& network, const Config& config, const
     BuildOptions options;
     options.device = config.device.empty() ? device_of_choice() : config.device;
     options.precision = precision_of(config, options.device, network, logger);
+    options.layer_types = layer_types(network, config, options.precision);
     options.workspace = config.workspace;
     options.timings = config.timings;
     std::optional<MonitoredBuild> monitored;

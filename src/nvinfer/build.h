@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Builds a network as a program for TensorRT asks for it. What TensorRT takes as permissions (precisions) is one
-// precision here; what TensorRT refuses is refused.
+// precision here, from which layers with a type of their own differ; what TensorRT refuses is refused.
 #pragma once
 #include <map>
 #include <memory>
@@ -17,9 +17,13 @@ namespace temper::nvinfer {
 
 using Profile = std::map<std::string, ShapeRange>;  // by input
 
+// What types that single layers were given (setPrecision) are: hints, which are not followed; wishes; orders.
+enum class LayerConstraints { hints, wishes, orders };
+
 struct Config {
   std::string device;  // "": GPU 0, or the CPU where there is none
   bool fp16 = false, bf16 = false, int8 = false, tf32 = true;
+  LayerConstraints layer_constraints = LayerConstraints::hints;
   std::shared_ptr<const Calibrator> calibrator;  // of INT8; null: the model has its quantization in it
   int64_t workspace = -1;                        // bytes; -1: no limit
   std::vector<Profile> profiles;
@@ -27,6 +31,9 @@ struct Config {
   std::shared_ptr<const ProgressMonitor> monitor;  // null: nobody is told
   Profile calibration;                             // whose optimum batches have; empty: the first profile's
 };
+
+// By the bits of TensorRT's flags (1 << BuilderFlag).
+LayerConstraints constraints_of(uint32_t flags);
 
 // GPU 0, or the CPU where none can be used.
 std::string device_of_choice();

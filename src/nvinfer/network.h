@@ -55,8 +55,8 @@ class Network {
   int add_layer(const std::string& type, const std::vector<int>& inputs);
   void set_input(int layer, int index, int tensor);  // one more where the index is that of the next
   void rename_layer(int layer, const std::string& name);
-  // What a layer is told (layers.h); and "precision", the number of a type that the program wishes for it, which is
-  // kept and changes nothing, of a parser's layers, too.
+  // What a layer is told (layers.h); and "precision", the number of a type that the program wishes for it, of a
+  // parser's layers, too (build.h).
   void set(int layer, const std::string& setting, Setting value);
   void reset(int layer, const std::string& setting);
   // Nothing where the program did not set it and it does not follow from the input.

@@ -635,6 +635,7 @@ PlanFile plan_best(Graph graph, EngineInfo info, const BuildOptions& asked, Sear
 PlanFile plan_model(Graph graph, EngineInfo info, const BuildOptions& asked, TimeSpent& spent) {
   check_precision(asked);
   BuildOptions options = begun(asked);
+  look_up(options.layer_types, graph);
   if (!options.input_pictures.empty()) graph = take_pictures(graph, info, options);
   if (options.cache) graph = take_caches(graph, info, options);
   Searches searches{options.timings ? options.timings->now() : TimingCache(options.timing_cache), spent, 0, {}, {}};

@@ -10,6 +10,7 @@
 #include "base/progress.h"
 #include "measure/instruments.h"
 #include "onnx/limits.h"
+#include "optimize/layer_types.h"
 #include "passes/pass.h"
 #include "quantize/placement.h"
 #include "quantize/ranges.h"
@@ -42,6 +43,7 @@ struct BuildOptions {
   // Shapes are those of input_ids then.
   int64_t cache = 0;
   PlacementOptions placement;                // what stays above the precision
+  LayerTypes layer_types;                    // single layers of the model; not with "best"
   std::string qdq;                           // int8: file for the quantized model as Q/DQ ONNX; "": none
   bool force = false;                        // it may replace a file of another kind
   std::map<std::string, ShapeRange> shapes;  // by input name, which is empty for the only one

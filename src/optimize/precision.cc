@@ -83,8 +83,11 @@ void check_precision(const BuildOptions& options) {
   const std::string& precision = options.precision;
   if (precision == kBestPrecision) {
     const PlacementOptions& kept = options.placement;
-    if (kept.keep_first || kept.keep_last || !kept.keep_nodes.empty() || !options.qdq.empty())
-      fail(ErrorKind::usage, "layers to keep and --qdq belong to a precision that is named, not to --precision best");
+    if (kept.keep_first || kept.keep_last || !kept.keep_nodes.empty() || !options.qdq.empty() ||
+        !options.layer_types.empty())
+      fail(ErrorKind::usage,
+           "types of single layers, layers to keep and --qdq belong to a precision that is named, not to --precision "
+           "best");
     if (kept.activation_scales != ActivationScales::tensor)
       fail(ErrorKind::usage,
            "--activation-scales token belongs to a precision that is named, with int8, not to --precision best");
@@ -240,15 +243,18 @@ void note_if_disabled(std::string_view pass, EngineInfo& info, const BuildOption
 }
 
 // Gives Placement::row_scales.
-std::set<std::string> quantize(Graph& graph, const Ranges& ranges, const PrecisionParts& parts, EngineInfo& info,
-                               const BuildOptions& options) {
+std::set<std::string> quantize(Graph& graph, const Ranges& ranges, const PrecisionParts& parts,
+                               const PlacementOptions& kept, EngineInfo& info, const BuildOptions& options) {
   info.placeholder = ranges.placeholder;
   if (ranges.placeholder)
     info.notes.push_back("calibrated on noise: what this plan answers is meaningless for accuracy");
   note_if_disabled("place_quantization", info, options);
   std::vector<SmoothedValue> smoothed;
-  Placement placement = quantize(graph, ranges, name_of_ranges(options), placed_in(*parts.bytes, options.placement),
+  Placement placement = quantize(graph, ranges, name_of_ranges(options), placed_in(*parts.bytes, kept),
                                  parts.half.has_value(), options.passes, &smoothed);
+  std::vector<std::string> without_effect;
+  check_in_bytes(options.layer_types, placement.nodes, without_effect);
+  report(options.layer_types, without_effect, info);
   if (!smoothed.empty()) {
     std::vector<std::string> names;
     names.reserve(smoothed.size());
@@ -284,27 +290,36 @@ void lower(Graph& graph, PrecisionTarget target, EngineInfo& info, const BuildOp
     if (!node.reason.empty()) info.not_lowered.push_back(concat(node.node, " (", node.op, "): ", node.reason));
 }
 
-// Those that were asked for by name. Throws Error{usage} where one is no product of the graph.
-std::map<std::string, std::string> kept_by_name(const Graph& graph, const KeptNodes& keep) {
-  std::map<std::string, std::string> kept;
-  for (const auto& [name, dtype] : keep)
-    if (dtype == DType::f32) kept[name] = "kept by its name";
-  std::map<std::string, std::string> missing = kept;
-  for (int32_t n = 0; n < graph.node_count(); ++n)
-    if (const auto name = product_name(graph.node({n}).op, graph.node({n}).name)) missing.erase(*name);
+// What was asked for by name: products in f32, what other nodes give, and values. Throws Error{usage} where a name is
+// no node's of the graph.
+void keep_by_name(const Graph& graph, const PlacementOptions& placement, LoweringOptions& options) {
+  options.in_f32 = placement.keep_values;
+  std::set<std::string> missing;
+  for (const auto& [name, dtype] : placement.keep_nodes)
+    if (dtype == DType::f32) missing.insert(name);
+  const std::set<std::string> asked = missing;
+  for (int32_t n = 0; n < graph.node_count(); ++n) {
+    const Node& node = graph.node({n});
+    const auto product = product_name(node.op, node.name);
+    const std::string& name = product ? *product : node.name;
+    if (!asked.contains(name)) continue;
+    missing.erase(name);
+    if (product) options.kept.try_emplace(name, "kept by its name");
+    else
+      for (ValueId id : node.outputs)
+        if (id.valid()) options.in_f32.insert(graph.value(id).name);
+  }
   if (!missing.empty())
-    fail(ErrorKind::usage, "--keep-fp32 names '", missing.begin()->first,
-         "', which is no convolution or matrix product of the optimised graph; temper inspect MODEL --layers lists "
-         "them");
-  return kept;
+    fail(ErrorKind::usage, "--keep-fp32 names '", *missing.begin(),
+         "', which is no layer of the optimised graph; temper inspect MODEL --layers lists them");
 }
 
-PrecisionTarget target_of(const Graph& graph, DType dtype, UnfitForF16 unfit, const KeptNodes& keep,
+PrecisionTarget target_of(const Graph& graph, DType dtype, UnfitForF16 unfit, const PlacementOptions& placement,
                           const std::string& device) {
-  unfit.products.merge(kept_by_name(graph, keep));
   LoweringOptions options;
   options.kept = std::move(unfit.products);
   options.wide = std::move(unfit.values);
+  keep_by_name(graph, placement, options);
   options.narrow_biases = find_backend(device).queue != nullptr;
   options.narrow_rows = find_backend(device).fuses;
   return {dtype, std::move(options)};
@@ -325,13 +340,13 @@ UnfitForF16 unfit_on_noise(const Graph& graph, EngineInfo& info, const BuildOpti
 }
 
 // By ranges, which say what fp16 does not hold. What placement dequantized has the range of what it quantized.
-PrecisionTarget target_of(const Graph& graph, const PrecisionParts& parts, const Ranges& ranges, const KeptNodes& keep,
-                          const std::string& device) {
-  if (parts.half == DType::bf16) return target_of(graph, DType::bf16, {}, keep, device);
+PrecisionTarget target_of(const Graph& graph, const PrecisionParts& parts, const Ranges& ranges,
+                          const PlacementOptions& placement, const std::string& device) {
+  if (parts.half == DType::bf16) return target_of(graph, DType::bf16, {}, placement, device);
   Largest largest = largest_of(ranges);
   if (parts.bytes)
     for (const auto& [name, range] : ranges.values) largest[concat(name, "/dequantized")] = largest.at(name);
-  return target_of(graph, DType::f16, unfit_for_f16(graph, largest, "in calibration"), keep, device);
+  return target_of(graph, DType::f16, unfit_for_f16(graph, largest, "in calibration"), placement, device);
 }
 
 }  // namespace
@@ -349,7 +364,7 @@ Graph in_precision(Graph graph, const std::string& precision, const Ranges& rang
                       nullptr);
   if (parts.half || parts.tf32) {
     PrecisionTarget target{.tf32 = true};
-    if (parts.half) target = target_of(graph, parts, ranges, placement.keep_nodes, device);
+    if (parts.half) target = target_of(graph, parts, ranges, placement, device);
     target.options.row_scales = std::move(placed.row_scales);
     run_passes(graph, passes, precision_pipeline(std::move(target), nullptr));
   }
@@ -374,21 +389,24 @@ std::map<std::string, std::vector<std::string>> layers_in_bytes(const Graph& gra
 void apply_precision(Graph& graph, EngineInfo& info, const BuildOptions& options, TimingCache& cache) {
   const std::string& precision = options.precision;
   const PrecisionParts parts = parts_of(precision).value();
-  const KeptNodes& keep = options.placement.keep_nodes;
+  std::vector<std::string> without_effect;
+  const PlacementOptions placement =
+      placement_with(options.layer_types, graph, parts, options.placement, without_effect);
+  report(options.layer_types, without_effect, info);
   Ranges ranges;
   if (options.is_calibrated()) ranges = ranges_for(info, options);
   if (!multiplies_float8(options.device)) run_passes(graph, options.passes, float8_pipeline());
   std::set<std::string> row_scales;
-  if (parts.bytes) row_scales = quantize(graph, ranges, parts, info, options);
+  if (parts.bytes) row_scales = quantize(graph, ranges, parts, placement, info, options);
   if (!parts.half && !parts.tf32) return;
   with_context([&] { return concat("precision ", precision); },
                [&] {
                  PrecisionTarget target;
                  if (parts.tf32) target.tf32 = true;
                  else if (parts.half == DType::f16 && !options.is_calibrated())
-                   target =
-                       target_of(graph, DType::f16, unfit_on_noise(graph, info, options, cache), keep, options.device);
-                 else target = target_of(graph, parts, ranges, keep, options.device);
+                   target = target_of(graph, DType::f16, unfit_on_noise(graph, info, options, cache), placement,
+                                      options.device);
+                 else target = target_of(graph, parts, ranges, placement, options.device);
                  target.options.row_scales = std::move(row_scales);
                  target.blocks = target.dtype && find_backend(options.device).fuses;
                  lower(graph, std::move(target), info, options);

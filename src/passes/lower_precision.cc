@@ -100,8 +100,15 @@ class Lowerer {
     if (const auto it = squares_.values.find(name); it != squares_.values.end()) return &it->second;
     static const std::string kRowScales = "a scale of each row, which stays in fp32";
     if (options_.row_scales.contains(name)) return &kRowScales;
+    static const std::string kAsked = "kept by its name";
+    if (options_.in_f32.contains(name)) return &kAsked;
     const auto it = options_.wide.find(name);
     return it == options_.wide.end() ? nullptr : &it->second;
+  }
+
+  // Why it must not be read in the narrower dtype either.
+  const std::string* why_unfit(ValueId id) const {
+    return flows(id) && options_.in_f32.contains(graph_.value(id).name) ? nullptr : why_wide(id);
   }
 
   void check_names() const {
@@ -118,11 +125,11 @@ class Lowerer {
     const Role role = role_by_op(node, carried, reason);
     if (role == Role::product) {
       for (size_t i : {0, 1})
-        if (const std::string* why = why_wide(node.inputs[i])) reason = concat("its operand ", *why);
+        if (const std::string* why = why_unfit(node.inputs[i])) reason = concat("its operand ", *why);
     } else if (role == Role::carrier) {  // one dtype in and out
       if (const std::string* why = why_wide(node.outputs[0])) reason = *why;
       for (size_t i = 0; i < carried; ++i)
-        if (const std::string* why = why_wide(node.inputs[i])) reason = *why;
+        if (const std::string* why = why_unfit(node.inputs[i])) reason = *why;
     }
     return reason.empty() || role == Role::reader ? role : Role::other;
   }

@@ -32,6 +32,8 @@ struct LoweringOptions {
   std::optional<std::set<std::string>> only;
   // Products that stay in f32, and values that are stored in f32, with the reason, which stands behind "its operand".
   std::map<std::string, std::string> kept, wide;
+  // Values that are stored in f32 as asked; a product that reads one takes it in the narrower dtype.
+  std::set<std::string> in_f32;
   // Values that are scales of rows (quantize/row_scales.h): they stay in f32, and what they are made of counts as read
   // by a product.
   std::set<std::string> row_scales;

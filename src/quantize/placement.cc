@@ -89,13 +89,14 @@ class Placer {
   void check_names() const {
     std::set<std::string_view> missing;
     for (const auto& [name, dtype] : options_.keep_nodes) missing.insert(name);
-    for (int32_t n = 0; n < graph_.node_count() && !missing.empty(); ++n)
-      if (const auto product = product_name(graph_.node({n}).op, graph_.node({n}).name)) missing.erase(*product);
+    for (int32_t n = 0; n < graph_.node_count() && !missing.empty(); ++n) {
+      const Node& node = graph_.node({n});
+      missing.erase(product_name(node.op, node.name).value_or(node.name));
+    }
     for (const auto& [name, dtype] : options_.keep_nodes)
       if (missing.contains(name))
-        fail(ErrorKind::usage,
-             "--keep-fp32, --keep-bf16 or --keep-fp16: there is no convolution or matrix product named '", name,
-             "'; temper inspect --layers of a plan lists the names");
+        fail(ErrorKind::usage, "--keep-fp32, --keep-bf16 or --keep-fp16: the optimised graph has no layer named '",
+             name, "'; temper inspect --layers of a plan lists the names");
     if (ranges_.values.empty() && by_token()) return check_row_products();
     if (ranges_.values.empty()) fail(ErrorKind::usage, "the ranges are empty; calibrate the model again");
     for (int32_t v = 0; v < graph_.value_count(); ++v)
@@ -182,13 +183,18 @@ class Placer {
     return "";
   }
 
+  std::string why_kept(const Node& node) const {
+    const auto it = options_.keep_nodes.find(node.name);
+    if (it == options_.keep_nodes.end()) return "";
+    return concat("kept in ",
+                  it->second == DType::f32   ? "fp32"
+                  : it->second == DType::f16 ? "fp16"
+                                             : "bf16",
+                  " as asked");
+  }
+
   std::string why_not(const Node& node) {
-    if (const auto it = options_.keep_nodes.find(node.name); it != options_.keep_nodes.end())
-      return concat("kept in ",
-                    it->second == DType::f32   ? "fp32"
-                    : it->second == DType::f16 ? "fp16"
-                                               : "bf16",
-                    " as asked");
+    if (std::string why = why_kept(node); !why.empty()) return why;
     const bool first = !has_before_[index_of(node)], last = !has_after_[index_of(node)];
     if (options_.keep_first && first) return concat("kept out of ", float8() ? "fp8" : "int8", ": a first layer");
     if (options_.keep_last && last) return concat("kept out of ", float8() ? "fp8" : "int8", ": a last layer");
@@ -254,6 +260,8 @@ class Placer {
                                         (movement == Movement::averages &&
                                          (wanted_[size_t(node.inputs[0].index)] || follows_product(node.inputs[0])))))
       return;
+    reasons_[size_t(id.index)] = why_kept(node);
+    if (!reasons_[size_t(id.index)].empty()) return;
     const size_t data = flow_of(node.op, 1) == Flow::moved ? node.inputs.size() : 1;
     for (size_t i = 0; i < data; ++i)
       if (std::string why = refusal(node.inputs[i]); !why.empty()) {

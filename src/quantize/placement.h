@@ -15,8 +15,8 @@
 
 namespace temper {
 
-// Convolutions and products that are not quantized, by name, and what they compute in: f32, bf16 or f16. In the placed
-// graph they are f32 all the same; lower_precision takes the others on from there.
+// Nodes that are not quantized, by name, and what they compute in: f32, bf16 or f16. In the placed graph they are f32
+// all the same; lower_precision takes the others on from there.
 using KeptNodes = std::map<std::string, DType>;
 
 // Of the activations that matrix products with constant weights read: one scale for all of a value, by its range, or
@@ -31,6 +31,8 @@ struct PlacementOptions {
   bool keep_first = false;  // convolutions and products that no other one stands before stay in f32
   bool keep_last = false;   // ... that no other one follows
   KeptNodes keep_nodes;
+  std::set<std::string>
+      keep_values;  // stored in f32 where 16 bits are asked for, too; of no effect where they are not there
 };
 
 struct PlacedNode {
@@ -54,8 +56,8 @@ struct Placement {
 // too; where an op leaves values as they are, its inputs and output share one scale, that of the widest range. Weights:
 // scale = max |w| / 127 in f32 for each output channel, 1/127 for a channel of zeros. A value without a range that was
 // only reshaped or transposed has that of what it was made from. Any other missing or unusable range keeps what needs
-// it in f32, with a warning that names the value. Throws Error{usage} where keep_nodes names no convolution or product
-// of the graph, or the ranges name no value of it at all.
+// it in f32, with a warning that names the value. Throws Error{usage} where keep_nodes names no node of the graph, or
+// the ranges name no value of it at all.
 //
 // In f8e4m3fn: matrix products alone, and what only moves elements in front of them; residuals stay as they are. The
 // scale is that of the largest magnitude that was seen, which becomes 448, the largest number.

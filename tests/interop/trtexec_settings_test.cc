@@ -112,6 +112,25 @@ TEST(TrtexecSettings, WhatTheVerbRefusesIsADifferenceOfTheTranslation) {
   for (const std::string& text : commands.differences) EXPECT_EQ(text.find("--idleTime"), text.npos);
 }
 
+TEST(TrtexecSettings, PrecisionsOfLayersCountWhereTheyAreWishesOrOrders) {
+  const auto read = [](std::string_view flags) {
+    return trtexec_settings(parse_trtexec_command(concat("trtexec --onnx=m.onnx --fp16 --int8 ", flags)));
+  };
+  const TrtexecSettings obeyed = read("--precisionConstraints=obey --layerPrecisions=a:b:fp32,/c/Conv:fp16,*:int8");
+  EXPECT_EQ(obeyed.layer_precisions,
+            (std::map<std::string, std::string>{{"a:b", "fp32"}, {"/c/Conv", "fp16"}, {"*", "int8"}}));
+  EXPECT_TRUE(obeyed.obeys_layer_precisions);
+  EXPECT_FALSE(read("--precisionConstraints=prefer --layerPrecisions=a:fp32").obeys_layer_precisions);
+  const TrtexecSettings hints = read("--layerPrecisions=a:fp32");
+  EXPECT_TRUE(hints.layer_precisions.empty());
+  ASSERT_FALSE(hints.notes.empty());
+  EXPECT_NE(hints.notes.back().find("--precisionConstraints=obey"), std::string::npos);
+  for (const char* flags :
+       {"--precisionConstraints=must", "--precisionConstraints=obey --layerPrecisions=a",
+        "--precisionConstraints=obey --layerPrecisions=a:fp8", "--precisionConstraints=obey --layerPrecisions=a:bf16"})
+    refusal_of(concat("trtexec --onnx=m.onnx --fp16 ", std::string_view(flags)), ErrorKind::usage);
+}
+
 TEST(TrtexecSettings, WhatIsNotThereIsRefusedByNameWithWhatToDoInstead) {
   for (const auto& [flag, part] : {std::pair{"--useDLACore=0", "no DLA"},
                                    {"--plugins=a.so", "plugins"},
@@ -122,7 +141,7 @@ TEST(TrtexecSettings, WhatIsNotThereIsRefusedByNameWithWhatToDoInstead) {
                                    {"--useRuntime=lean", "one runtime"},
                                    {"--sparsity=force", "sparse"},
                                    {"--maxBatch=8", "--shapes="},
-                                   {"--layerPrecisions=a:fp16", "--keep-fp32"},
+                                   {"--layerOutputTypes=a:fp16", "--layerPrecisions"},
                                    {"--inputIOFormats=fp16:chw", "in rows"},
                                    {"--idleTime=5", "--rate"},
                                    {"--versionCompatible", "one version"},

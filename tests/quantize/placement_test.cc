@@ -158,7 +158,9 @@ TEST(Placement, FirstLastAndNamedLayersStayInFloatWhenAsked) {
   options = {};
   options.keep_nodes = {{"a", DType::f32}};
   EXPECT_EQ(reason(place_quantization(graph, ranges, options), "a"), "kept in fp32 as asked");
-  options.keep_nodes = {{"softmax", DType::f32}};
+  options.keep_nodes = {{"r", DType::f32}};
+  EXPECT_EQ(reason(place_quantization(graph, ranges, options), "r"), "kept in fp32 as asked");
+  options.keep_nodes = {{"nobody", DType::f32}};
   EXPECT_THROW(place_quantization(graph, ranges, options), Error);
 }
 

@@ -352,7 +352,7 @@ class Builder(Scoped):
         plan = _temper.nv_build(network._native, {
             "calibrator": None if calibrator is None else _Batches(calibrator), "method": "minmax" if minmax else "entropy",
             "device": self._device, "fp16": allowed(_FLAGS["FP16"]), "bf16": allowed(_FLAGS["BF16"]),
-            "int8": allowed(_FLAGS["INT8"]), "tf32": allowed(_FLAGS["TF32"]), "workspace": -1 if workspace is None else workspace,
+            "int8": allowed(_FLAGS["INT8"]), "tf32": allowed(_FLAGS["TF32"]), "flags": config.flags, "workspace": -1 if workspace is None else workspace,
             "profiles": [profile._shapes for profile in config._profiles], "calibration": config._calibration._shapes if config._calibration else {},
             "timings": timings, "monitor": config._monitor, "refit": config.get_flag(_FLAGS["REFIT"])}, self._log)  # fmt: skip
         return IHostMemory(plan) if plan else None

@@ -145,7 +145,6 @@ REFUSED_FLAGS = {
     "REFIT_INDIVIDUAL": "an engine that is refitted is built again, for whatever weights; REFIT says so",
     "STRIP_PLAN": "a plan holds its weights",
     "SAFETY_SCOPE": "there is no safety runtime",
-    "OBEY_PRECISION_CONSTRAINTS": "types of single layers: temper build --keep-fp32 NAMES and --keep-bf16 NAMES",
     "VERSION_COMPATIBLE": "a plan is of one version of Temper and one machine",
     "INT4": "there are no kernels of this precision",
     "FP4": "there are no kernels of this precision",

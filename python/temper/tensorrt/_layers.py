@@ -269,7 +269,7 @@ class ILayer(_Numbered):
 
     @property
     def precision(self) -> Any:
-        """Kept, and changes nothing: types are chosen by the flags and by speed."""
+        """Counts with PREFER_PRECISION_CONSTRAINTS and OBEY_PRECISION_CONSTRAINTS; otherwise types are chosen by the flags and by speed."""
         kept = self._native.setting(self._number, "precision")
         return DataType(kept[0]) if kept else DataType.FLOAT
 
