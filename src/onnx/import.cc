@@ -184,7 +184,16 @@ class Importer {
       if ((sequence_elements_ += int64_t(value.sequence->elements.size())) > kMostElements)
         fail(ErrorKind::unsupported, "sequences that have together more than ", kMostElements, " elements");
     }
+    if (depth_ == 0 && value.tensor.valid() && value.tensor.index >= first_of_node_) take_name(value.tensor, name);
     scope_->values[name] = std::move(value);
+  }
+
+  // What a node of the main graph made has the model's name: the names of a calibration cache are the model's.
+  void take_name(ValueId value, const std::string& name) {
+    if (!graph().value(value).producer.valid() || graph().value(value).name == name) return;
+    ValueId holder = graph().find(name);
+    if (!holder.valid()) holder = graph().add_constant(name, Tensor(DType::u8, {}));  // which compact() drops
+    graph().swap_names(holder, value);
   }
 
   Tensor tensor_of(const onnx::TensorProto& tensor) {
@@ -267,6 +276,7 @@ class Importer {
   const Functions functions_;
   Scope* scope_ = nullptr;
   int depth_ = 0;
+  int32_t first_of_node_ = 0;  // the first value that the node of the main graph has made or will make
   Imported& imported_;
   std::vector<bool> sides_;
   size_t sides_used_ = 0;
@@ -437,6 +447,7 @@ class Importer {
     for (int n = begin; n < end; ++n) {
       const onnx::NodeProto& node = nodes[n];
       const auto name = [&] { return node.name().empty() && node.output_size() ? node.output(0) : node.name(); };
+      if (depth_ == 0) first_of_node_ = graph().value_count();
       if (collected_ && depth_ == 0) collect(node, name());
       else
         with_context([&] { return concat("node '", name(), "' (", node.op_type(), ")"); }, [&] { import_node(node); });

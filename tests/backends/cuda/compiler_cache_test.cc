@@ -102,9 +102,9 @@ TEST_F(KernelCache, AFolderThatOthersMayWriteToIsNotUsed) {
   ASSERT_FALSE(said().empty());
   EXPECT_CONTAINS(said()[0],
                   "'" + cache + "' is not to be trusted: everybody may write to it; compiled GPU kernels are not kept");
-  if (geteuid() != 0) GTEST_SKIP() << "only root gives a folder to another user";
   ASSERT_EQ(chmod(cache.c_str(), 0755), 0);
-  ASSERT_EQ(chown(cache.c_str(), 12345, gid_t(-1)), 0);
+  if (chown(cache.c_str(), 12345, gid_t(-1)) != 0)
+    GTEST_SKIP() << "only root gives files to another user, one that its namespace has";
   said().clear();
   EXPECT_FALSE(kept(cache));
   ASSERT_FALSE(said().empty());
