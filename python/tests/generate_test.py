@@ -57,6 +57,22 @@ class GenerateTest(Case):
     def setUpClass(cls):
         cls.engine = temper.build(model(), cache=32, shapes={"input_ids": [(1, 1), (1, 4), (1, 8)]}, threads=1, measure=False, timing_cache=None)
 
+    def test_a_fork_of_a_reader_goes_on_from_what_it_has_read(self):
+        from temper import _temper
+
+        reader = _temper.TokenReader(self.engine._native)
+        reader.read([[1, 2, 3]])
+        fork = reader.fork()
+        self.assertEqual(fork.length(0), 3)
+        token = reader.next(0)
+        self.assertEqual(fork.next(0), token)
+        fork.read([[5]])
+        reader.read([[token]])
+        again = reader.next(0)
+        del reader
+        self.assertEqual([token, again], greedy([1, 2, 3], 2))
+        self.assertEqual(fork.next(0), greedy([1, 2, 3, 5], 1)[0])
+
     def test_it_goes_on_with_the_most_likely_tokens(self):
         generation = temper.generate(self.engine, [3, 1, 4, 1, 5, 9], max_tokens=10)
         self.assertEqual([token.id for token in generation], greedy([3, 1, 4, 1, 5, 9], 10))

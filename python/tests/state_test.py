@@ -71,6 +71,17 @@ class StateTest(Case):
         for want in (1, 1.5, 1.75):
             numpy.testing.assert_allclose(binding.run()["y"], numpy.full((2, 3), -want))
 
+    def test_a_fork_goes_on_from_a_copy_of_the_state(self):
+        session = self.engine.session(state={"s": "next"})
+        x = numpy.ones((2, 3), "float32")
+        session.run(x)
+        fork = session.fork()
+        numpy.testing.assert_array_equal(fork.state()["s"], x)
+        numpy.testing.assert_allclose(fork.run(-x)["y"], x / 2)
+        numpy.testing.assert_allclose(session.run(x)["y"], -x * 1.5)
+        session.close()
+        numpy.testing.assert_allclose(fork.run(x)["y"], -x * 0.75)
+
     def test_what_cannot_be_kept_is_refused(self):
         self.assertRefused("usage", "no input 't'", self.engine.session, state={"t": "next"})
         self.assertRefused("usage", "no output 'z'", self.engine.session, state={"s": "z"})
