@@ -203,41 +203,42 @@ namespace temper {
   X(Xor)
 
 // Ops of the domain com.microsoft, as ONNX Runtime's quantizer and optimizer write them.
-#define TEMPER_MICROSOFT_LIST(X) \
-  X(Attention)                   \
-  X(BiasAdd)                     \
-  X(BiasGelu)                    \
-  X(BiasSplitGelu)               \
-  X(DequantizeLinear)            \
-  X(DynamicQuantizeLSTM)         \
-  X(DynamicQuantizeMatMul)       \
-  X(EmbedLayerNormalization)     \
-  X(FastGelu)                    \
-  X(FusedConv)                   \
-  X(FusedGemm)                   \
-  X(FusedMatMul)                 \
-  X(Gelu)                        \
-  X(GroupNorm)                   \
-  X(GroupQueryAttention)         \
-  X(MatMulIntegerToFloat)        \
-  X(MatMulNBits)                 \
-  X(MultiHeadAttention)          \
-  X(QAttention)                  \
-  X(QGemm)                       \
-  X(QLinearAdd)                  \
-  X(QLinearAveragePool)          \
-  X(QLinearConcat)               \
-  X(QLinearGlobalAveragePool)    \
-  X(QLinearLeakyRelu)            \
-  X(QLinearMul)                  \
-  X(QLinearSigmoid)              \
-  X(QLinearSoftmax)              \
-  X(QLinearWhere)                \
-  X(QuantizeLinear)              \
-  X(QuickGelu)                   \
-  X(RotaryEmbedding)             \
-  X(SkipGroupNorm)               \
-  X(SkipLayerNormalization)      \
+#define TEMPER_MICROSOFT_LIST(X)  \
+  X(Attention)                    \
+  X(BiasAdd)                      \
+  X(BiasGelu)                     \
+  X(BiasSplitGelu)                \
+  X(DequantizeLinear)             \
+  X(DynamicQuantizeLSTM)          \
+  X(DynamicQuantizeMatMul)        \
+  X(EmbedLayerNormalization)      \
+  X(FastGelu)                     \
+  X(FusedConv)                    \
+  X(FusedGemm)                    \
+  X(FusedMatMul)                  \
+  X(Gelu)                         \
+  X(GroupNorm)                    \
+  X(GroupQueryAttention)          \
+  X(MatMulIntegerToFloat)         \
+  X(MatMulNBits)                  \
+  X(MultiHeadAttention)           \
+  X(QAttention)                   \
+  X(QGemm)                        \
+  X(QLinearAdd)                   \
+  X(QLinearAveragePool)           \
+  X(QLinearConcat)                \
+  X(QLinearGlobalAveragePool)     \
+  X(QLinearLeakyRelu)             \
+  X(QLinearMul)                   \
+  X(QLinearSigmoid)               \
+  X(QLinearSoftmax)               \
+  X(QLinearWhere)                 \
+  X(QuantizeLinear)               \
+  X(QuickGelu)                    \
+  X(RotaryEmbedding)              \
+  X(SimplifiedLayerNormalization) \
+  X(SkipGroupNorm)                \
+  X(SkipLayerNormalization)       \
   X(SkipSimplifiedLayerNormalization)
 
 // Ops of the domain ai.onnx.ml, which converters of scikit-learn and of boosted trees write.

@@ -6,10 +6,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cctype>
 #include <cerrno>
 #include <cstring>
 #include <future>
 #include <optional>
+#include <set>
 #include <system_error>
 
 #include "base/checked.h"
@@ -29,7 +31,7 @@ constexpr int kMaxOpset = 27, kMinOpset = 1, kMaxIr = 13;
 // Without holes. Some file systems do not count what they store; they are taken at their word where they know of no
 // hole.
 uint64_t bytes_on_disk(const OpenFile& file, const std::string& name) {
-  struct stat status{};
+  struct stat status {};
   if (fstat(file.descriptor(), &status) != 0)
     fail(ErrorKind::bad_file, "'", name, "' cannot be read: ", std::string_view(std::strerror(errno)));
   if (status.st_blocks > 0) return uint64_t(status.st_blocks) * 512;
@@ -138,19 +140,32 @@ class ExternalData {
   std::vector<File> files_;              // in order of appearance
 };
 
-// Exports for TensorRT write its plugins without a domain, where ONNX has no such ops; TRT is what others of them name.
-void name_domain_of_plugins(onnx::ModelProto& model) {
-  bool is_used = false;
-  for (auto& node : *model.mutable_graph()->mutable_node())
-    if (node.op_type() == "EfficientNMS_TRT" && (node.domain().empty() || node.domain() == "TRT")) {
-      node.set_domain("TRT");
-      is_used = true;
-    }
-  for (const auto& opset : model.opset_import()) is_used = is_used && opset.domain() != "TRT";
-  if (!is_used) return;
-  auto* const opset = model.add_opset_import();
-  opset->set_domain("TRT");
-  opset->set_version(1);
+// Ops that ONNX does not have, and that are written without a domain all the same.
+constexpr std::pair<std::string_view, std::string_view> kDomainsOfOps[] = {
+    {"EfficientNMS_TRT", "TRT"},                         // exports for TensorRT
+    {"SimplifiedLayerNormalization", "com.microsoft"}};  // ONNX Runtime's optimizer
+
+void name_domains(onnx::GraphProto& graph, std::set<std::string>& used) {
+  for (auto& node : *graph.mutable_node()) {
+    for (const auto& [op, domain] : kDomainsOfOps)
+      if (node.op_type() == op && (node.domain().empty() || node.domain() == domain)) {
+        node.set_domain(std::string(domain));
+        used.emplace(domain);
+      }
+    for (auto& attribute : *node.mutable_attribute())
+      if (attribute.has_g()) name_domains(*attribute.mutable_g(), used);
+  }
+}
+
+void name_domains(onnx::ModelProto& model) {
+  std::set<std::string> used;
+  name_domains(*model.mutable_graph(), used);
+  for (const auto& opset : model.opset_import()) used.erase(opset.domain());
+  for (const std::string& domain : used) {
+    auto* const opset = model.add_opset_import();
+    opset->set_domain(domain);
+    opset->set_version(1);
+  }
 }
 
 // ONNX's checker looks for external files by itself. It gets a copy of the structure in which such tensors are empty.
@@ -169,6 +184,14 @@ void hide_external(onnx::GraphProto& graph) {
       for (auto& tensor : *attribute.mutable_tensors()) hide_external(tensor);
       if (attribute.has_g()) hide_external(*attribute.mutable_g());
     }
+}
+
+// The checker says where it was on lines of their own.
+std::string in_one_line(std::string text) {
+  constexpr std::string_view context = "\n\n==> Context: ";
+  for (size_t at; (at = text.find(context)) != text.npos;) text.replace(at, context.size(), ": ");
+  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back()))) text.pop_back();
+  return text;
 }
 
 // The file's hash, which takes as long as the rest: on a thread beside the caller, or by get() itself where none can be
@@ -222,7 +245,7 @@ OnnxModel parse(std::string_view bytes, const std::string& folder, const ModelLi
         (opset.version() > kMaxOpset || opset.version() < kMinOpset))
       fail(ErrorKind::unsupported, "the model has opset ", int64_t(opset.version()), "; ", kMinOpset, " to ", kMaxOpset,
            " are supported. Export it again with opset_version=20, say");
-  name_domain_of_plugins(proto);
+  name_domains(proto);
   const ExpandedSize size = expanded_size(proto, limits.depth);
   if (size.nodes > limits.nodes)
     refuse_nodes(concat("the model has ", size.nodes, " nodes",
@@ -255,7 +278,7 @@ OnnxModel parse(std::string_view bytes, const std::string& folder, const ModelLi
   } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {  // ONNX reports through several exception types of its own
-    const std::string_view why = error.what();
+    const std::string why = in_one_line(error.what());
     if (why.find("No Op registered") != why.npos)  // well-formed perhaps, but of an op that this ONNX does not define
       fail(ErrorKind::unsupported, why,
            ". Write that op as ops that ONNX defines, or give it a function body in the model");
@@ -281,20 +304,20 @@ OnnxModel parse_onnx(std::string_view bytes, const std::string& folder, const Mo
 }
 
 OnnxModel read_onnx(const std::string& path, const ModelLimits& limits) {
-  return with_context([&] { return path; },
-                      [&] {
-                        // A copy: a map would end in a signal where the file is cut meanwhile.
-                        const OpenFile opened(path);
-                        if (int64_t(opened.size()) > kMaxModelBytes) refuse_size(int64_t(opened.size()));
-                        refuse_zeros(opened);
-                        const FileCopy file(opened);
-                        const auto bytes = file.at(0, opened.size());
-                        OnnxModel model =
-                            parse({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, folder_of(path), limits);
-                        model.path = path;
-                        model.files.insert(model.files.begin(), path);
-                        return model;
-                      });
+  return with_context(
+      [&] { return path; },
+      [&] {
+        // A copy: a map would end in a signal where the file is cut meanwhile.
+        const OpenFile opened(path);
+        if (int64_t(opened.size()) > kMaxModelBytes) refuse_size(int64_t(opened.size()));
+        refuse_zeros(opened);
+        const FileCopy file(opened);
+        const auto bytes = file.at(0, opened.size());
+        OnnxModel model = parse({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, folder_of(path), limits);
+        model.path = path;
+        model.files.insert(model.files.begin(), path);
+        return model;
+      });
 }
 
 }  // namespace temper

@@ -180,9 +180,75 @@ def attentions(folder):
     group = {"q": q, "k": k, "v": v, "pk": None, "pv": None, "seqlens": np.array([2, 4], np.int32), "total": np.array(5, np.int32)}
     check("GroupQueryAttention", folder, group, ("total",), num_heads=4, kv_num_heads=2)
     check("GroupQueryAttention", folder, group, ("total",), num_heads=4, kv_num_heads=2, softcap=3.0, scale=0.2)
-    refused("GroupQueryAttention", "local_window_size", folder, group, ("total",), num_heads=4, kv_num_heads=2, local_window_size=2)
-    refused("GroupQueryAttention", "past_key", folder, {**group, "pk": floats(2, 2, 0, 8), "pv": floats(2, 2, 0, 8)}, ("total",), num_heads=4, kv_num_heads=2)
-    refused("GroupQueryAttention", "do_rotary", folder, group, ("total",), num_heads=4, kv_num_heads=2, do_rotary=1)
+    refused("GroupQueryAttention", "total_sequence_length", folder, {**group, "total": np.array(6, np.int32)}, ("total",), num_heads=4, kv_num_heads=2)
+
+
+def cached(folder):
+    """GroupQueryAttention behind keys and values of which each row of the batch has its own number."""
+    heads, outputs = dict(num_heads=4, kv_num_heads=2), ("y", "present_k", "present_v")
+    tables = {"cos": np.cos(floats(16, 16)), "sin": np.sin(floats(16, 16))}
+    less = {"cos": np.cos(floats(16, 8)), "sin": np.sin(floats(16, 8))}
+
+    def step(batch, rows, place, lengths, total, packed=False, **more):
+        """`lengths` are those of the rows with the new ones; behind them the past holds zeros, as ONNX Runtime writes where buffers are not shared."""
+        given = {"q": floats(batch, rows, 256 if packed else 128), "k": None if packed else floats(batch, rows, 64), "v": None if packed else floats(batch, rows, 64)}
+        for name in ("pk", "pv"):
+            given[name] = floats(batch, 2, place, 32)
+            for row, length in enumerate(lengths):
+                given[name][row, :, max(0, length - rows) :] = 0
+        return {**given, "seqlens": np.array(lengths, np.int32) - 1, "total": np.array(total, np.int32), **{name: more.get(name) for name in ("cos", "sin", "places", "bias", "sinks")}}
+
+    for known in (("total",), ()):  # the largest number of keys, as a constant and as data
+        check("GroupQueryAttention", folder, step(2, 1, 6, [7, 7], 7), known, outputs, **heads)
+        check("GroupQueryAttention", folder, step(2, 1, 6, [3, 7], 7), known, outputs, **heads)
+        check("GroupQueryAttention", folder, step(2, 1, 12, [3, 7], 7, **tables), known, outputs, do_rotary=1, **heads)
+        check("GroupQueryAttention", folder, step(2, 1, 12, [12, 7], 12, **less), known, outputs, do_rotary=1, rotary_interleaved=1, **heads)
+        check("GroupQueryAttention", folder, step(2, 1, 12, [3, 7], 7, packed=True, **tables), known, outputs, do_rotary=1, **heads)
+        check("GroupQueryAttention", folder, step(2, 1, 12, [3, 9], 9), known, outputs, local_window_size=4, softcap=3.0, scale=0.2, **heads)
+        check("GroupQueryAttention", folder, step(2, 1, 12, [3, 9], 9), known, outputs, smooth_softmax=1, **heads)
+        check("GroupQueryAttention", folder, step(2, 1, 12, [3, 9], 9, sinks=floats(4)), known, outputs, local_window_size=4, **heads)
+        check("GroupQueryAttention", folder, step(2, 1, 8, [3, 9], 9, bias=floats(2, 4, 1, 9)), known, outputs, **heads)
+        check("GroupQueryAttention", folder, step(2, 1, 8, [3, 9], 9, bias=floats(1, 1, 1, 9), sinks=floats(4)), known, outputs, **heads)
+        check("GroupQueryAttention", folder, step(2, 1, 8, [3, 9], 9, **tables, places=np.array([[4], [1]])), known, outputs, do_rotary=1, **heads)
+        # More rows than one behind others, and a first prompt whose rows are of several lengths.
+        check("GroupQueryAttention", folder, step(1, 3, 10, [8], 8, **tables), known, outputs, do_rotary=1, **heads)
+        check("GroupQueryAttention", folder, step(1, 3, 10, [8], 8, sinks=floats(4)), known, outputs, local_window_size=2, **heads)
+        check("GroupQueryAttention", folder, step(2, 5, 10, [5, 5], 5, **tables), known, outputs, do_rotary=1, **heads)
+        check("GroupQueryAttention", folder, step(2, 5, 0, [5, 3], 5, **tables), known, outputs, do_rotary=1, **heads)
+        check("GroupQueryAttention", folder, step(2, 5, 7, [5, 3], 5), known, outputs, **heads)
+    check("GroupQueryAttention", folder, {**step(2, 5, 0, [5, 5], 5, **tables), "pk": None, "pv": None}, ("total",), outputs, do_rotary=1, local_window_size=2, **heads)
+    path, given = model_of("GroupQueryAttention", step(2, 1, 6, [3, 8], 8), (), list(outputs), folder, "com.microsoft", heads)
+    done = temper(path, given, folder)
+    assert done.returncode == 2 and "do not fit into a cache" in done.stderr, (done.returncode, done.stderr)
+
+
+def as_exported(folder):
+    """As the exporters of ONNX Runtime's generation write it: the lengths come from the attention_mask, and one model serves prompts and steps."""
+    node, value, floating, integer = helper.make_node, helper.make_tensor_value_info, onnx.TensorProto.FLOAT, onnx.TensorProto.INT64
+    nodes = [node("ReduceSum", ["mask", "one"], ["sum"], keepdims=0), node("Sub", ["sum", "one"], ["last"]), node("Cast", ["last"], ["seqlens"], to=onnx.TensorProto.INT32),
+             node("Shape", ["mask"], ["shape"]), node("Gather", ["shape", "index"], ["all"]), node("Cast", ["all"], ["total"], to=onnx.TensorProto.INT32),
+             node("SimplifiedLayerNormalization", ["x", "scale"], ["h"], epsilon=1e-6), node("MatMul", ["h", "w"], ["qkv"]),
+             node("GroupQueryAttention", ["qkv", "", "", "pk", "pv", "seqlens", "total", "cos", "sin"], ["y", "present_k", "present_v"], domain="com.microsoft", num_heads=4, kv_num_heads=2, do_rotary=1)]
+    constants = {"one": np.array([1]), "index": np.array(1), "scale": floats(16), "w": floats(16, 256), "cos": np.cos(floats(16, 16)), "sin": np.sin(floats(16, 16))}
+    present = ["b", 2, "all", 32]
+    graph = helper.make_graph(nodes, "g", [value("x", floating, ["b", "s", 16]), value("mask", integer, ["b", "all"]), value("pk", floating, ["b", 2, "past", 32]), value("pv", floating, ["b", 2, "past", 32])],
+                              [value("y", floating, ["b", "s", 128]), value("present_k", floating, present), value("present_v", floating, present)],
+                              [numpy_helper.from_array(data, name) for name, data in constants.items()])
+    path = folder / "exported.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)], ir_version=9), path)
+    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    past = {"pk": floats(1, 2, 0, 32), "pv": floats(1, 2, 0, 32)}
+    held = 0
+    for rows in (4, 1, 1, 3, 1):
+        held += rows
+        given = {"x": floats(1, rows, 16), "mask": np.ones((1, held), np.int64), **past}
+        wanted = dict(zip(("y", "present_k", "present_v"), session.run(None, given)))
+        done = temper(path, given, folder)
+        assert done.returncode == 0, done.stderr
+        for name, theirs in wanted.items():
+            np.testing.assert_allclose(np.load(folder / "out" / f"{name}.npy"), theirs, rtol=2e-5, atol=2e-5, err_msg=f"{rows} rows: {name}")
+        past = {"pk": wanted["present_k"], "pv": wanted["present_v"]}
+    print("as exported: as ONNX Runtime")
 
 
 def standard(folder):
@@ -255,6 +321,10 @@ def main():
         normalizations(folder)
         rotary(folder)
         attentions(folder)
+        cached(folder)
+        as_exported(folder)
+        cached(folder)
+        as_exported(folder)
         standard(folder)
         few_bits(folder)
         quantized_attention(folder)

@@ -14,19 +14,6 @@
 
 namespace temper {
 
-ValueId merge_heads(OnnxNode& node, ValueId x) {
-  const Shape shape = node.graph().type(x).shape;
-  return node.reshape(node.add(ops::Transpose{{0, 2, 1, 3}}, {x}), {shape[0], shape[2], shape[1] * shape[3]});
-}
-
-ValueId split_heads(OnnxNode& node, ValueId x, int64_t heads) {
-  const TensorType type = node.graph().type(x);
-  if (type.rank() != 3) node.bad("the heads of ", type, ", which has no 3 axes");
-  const Shape& shape = type.shape;
-  return node.add(ops::Transpose{{0, 2, 1, 3}},
-                  {node.reshape(x, {shape[0], shape[1], heads, floor_div(shape[2], heads)})});
-}
-
 namespace {
 
 // The mask with its last axis padded to `keys`: by false, or by -inf.

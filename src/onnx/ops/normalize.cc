@@ -31,6 +31,14 @@ DType stash_dtype(OnnxNode& node) {
   return DType::f32;
 }
 
+// 1 / sqrt(x + epsilon)
+ValueId inverse_root(OnnxNode& node, ValueId x, double epsilon) {
+  const DType dtype = node.graph().type(x).dtype;
+  ProgramBuilder b({dtype});
+  const int divisor = b.op(Scalar::sqrt, b.op(Scalar::add, 0, b.constant(dtype, epsilon)));
+  return node.program(b.result(b.op(Scalar::reciprocal, divisor)), {x});
+}
+
 }  // namespace
 
 void import_LayerNormalization(OnnxNode& node) {
@@ -52,19 +60,25 @@ void import_LayerNormalization(OnnxNode& node) {
   const int difference = square.op(Scalar::sub, 0, 1);
   const ValueId variance =
       node.add(reduce, {node.program(square.result(square.op(Scalar::mul, difference, difference)), {wide, mean})});
-  ProgramBuilder inverse({stash});
-  const int divisor = inverse.op(Scalar::sqrt, inverse.op(Scalar::add, 0, inverse.constant(stash, epsilon)));
-  node.set_output(2, node.program(inverse.result(inverse.op(Scalar::reciprocal, divisor)), {variance}));
+  node.set_output(2, inverse_root(node, variance, epsilon));
 }
 
 void import_RMSNormalization(OnnxNode& node) {
   const TensorType x = node.type(0);
   const int64_t axis = normalize_axis(node.int_attribute("axis", -1), x.rank());
-  stash_dtype(node);
-  const ops::Normalize op = normalize_from(axis, x.rank(), node.float_attribute("epsilon", 1e-5f), false);
+  const DType stash = stash_dtype(node);
+  const double epsilon = node.float_attribute("epsilon", 1e-5f);
+  const ops::Normalize op = normalize_from(axis, x.rank(), epsilon, false);
   // The scale's dtype is that of the output and may differ from that of x.
   const ValueId y = node.cast(node.add(op, {node.input(0)}), node.type(1).dtype);
   node.set_output(0, affine(node, y, node.input(1), {}));
+  if (!node.wants_output(1)) return;
+  // Which only SimplifiedLayerNormalization has.
+  ops::Reduce mean;
+  mean.kind = ops::ReduceKind::mean;
+  mean.axes = op.axes;
+  const ValueId wide = node.cast(node.input(0), stash);
+  node.set_output(1, inverse_root(node, node.add(mean, {node.pointwise(Scalar::mul, {wide, wide})}), epsilon));
 }
 
 void import_InstanceNormalization(OnnxNode& node) {

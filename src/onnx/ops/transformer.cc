@@ -18,43 +18,18 @@
 #include "onnx/integer.h"
 #include "onnx/scales.h"
 
+namespace temper {
+void import_RMSNormalization(OnnxNode& node);
+}  // namespace temper
+
 namespace temper::microsoft {
 
 namespace {
 
 const Shape& shape_of(OnnxNode& node, ValueId x) { return node.graph().type(x).shape; }
 
-// `size` elements of the axis from `start` on.
-ValueId part(OnnxNode& node, ValueId x, size_t axis, const Dim& start, const Dim& size) {
-  ops::Slice op = ops::slice_all(shape_of(node, x));
-  if (op.sizes[axis] == size) return x;
-  op.starts[axis] = start;
-  op.sizes[axis] = size;
-  return node.add(op, {x});
-}
-
 ValueId added(OnnxNode& node, ValueId x, size_t optional_input) {
   return node.has(optional_input) ? node.pointwise(Scalar::add, {x, node.input(optional_input)}) : x;
-}
-
-int64_t heads_of(OnnxNode& node, const char* name) {
-  const int64_t heads = node.int_attribute(name);
-  if (heads < 1) node.bad(name, " is ", heads);
-  return heads;
-}
-
-// The size of one head, which must be known.
-int64_t head_size(OnnxNode& node, ValueId x, int64_t heads) {
-  const Dim& width = shape_of(node, x).back();
-  if (heads < 1 || !width.is_constant() || width.value() % heads != 0)
-    node.bad(node.graph().type(x), " does not hold ", heads, " heads of one size");
-  return width.value() / heads;
-}
-
-// A scale of 0 stands for the usual one.
-double scale_of(OnnxNode& node, int64_t size) {
-  const double scale = node.float_attribute("scale", 0);
-  return scale == 0 ? 1 / std::sqrt(double(size)) : scale;
 }
 
 // What is added to the scores of keys that do not take part: 0 where `takes_part`, else `filter`.
@@ -168,6 +143,9 @@ void import_QuickGelu(OnnxNode& node) {
 }
 
 void import_SkipLayerNormalization(OnnxNode& node) { skip_normalization(node, true, 4); }
+// The same as ONNX's, before ONNX had it; a second output is 1 / sqrt(mean of squares + epsilon).
+void import_SimplifiedLayerNormalization(OnnxNode& node) { temper::import_RMSNormalization(node); }
+
 void import_SkipSimplifiedLayerNormalization(OnnxNode& node) { skip_normalization(node, false, 3); }
 
 // Words, positions and segments are looked up, added and normalized.
@@ -222,10 +200,8 @@ void import_RotaryEmbedding(OnnxNode& node) {
     if (!shape[2].is_constant() || shape[2].value() % turned != 0) node.bad("x is ", node.type(0));
     heads = shape[2].value() / turned;
   }
-  ValueId x = split ? merge_heads(node, node.input(0)) : node.input(0);
+  const ValueId x = split ? merge_heads(node, node.input(0)) : node.input(0);
   if (split) heads = shape[1].value();
-  const int64_t size = head_size(node, x, heads);
-  x = node.reshape(x, {batch, positions, heads, size});
   const auto angles = [&](size_t table) {
     if (node.type(1).rank() == 2)
       return node.reshape(node.add(ops::Gather{}, {node.input(table), node.input(1)}), {batch, positions, 1, half});
@@ -236,29 +212,7 @@ void import_RotaryEmbedding(OnnxNode& node) {
     const ValueId all = node.pointwise(Scalar::add, {node.constant(steps), node.reshape(node.input(1), {1})});
     return node.reshape(node.add(ops::Gather{}, {node.input(table), all}), {1, positions, 1, half});
   };
-  const ValueId cosine = angles(2), sine = angles(3);
-  const ValueId rotated = part(node, x, 3, 0, turned);
-  const Shape pairs = interleaved ? Shape{batch, positions, heads, half, 2} : Shape{batch, positions, heads, 2, half};
-  const size_t axis = interleaved ? 4 : 3;
-  const ValueId paired = node.reshape(rotated, pairs);
-  const Shape each{batch, positions, heads, half};
-  const ValueId a = node.reshape(part(node, paired, axis, 0, 1), each),
-                b = node.reshape(part(node, paired, axis, 1, 1), each);
-  const auto turn = [&](Scalar sign, ValueId first, ValueId second) {
-    const DType dtype = node.type(0).dtype;
-    ProgramBuilder p({dtype, dtype, dtype, dtype});
-    return node.program(p.result(p.op(sign, p.op(Scalar::mul, 0, 2), p.op(Scalar::mul, 1, 3))),
-                        {first, second, cosine, sine});
-  };
-  Shape single = pairs;
-  single[axis] = 1;
-  ops::Concat join;
-  join.axis = int64_t(axis);
-  ValueId y =
-      node.add(join, {node.reshape(turn(Scalar::sub, a, b), single), node.reshape(turn(Scalar::add, b, a), single)});
-  y = node.reshape(y, {batch, positions, heads, turned});
-  if (turned < size) y = node.add(ops::Concat{3}, {y, part(node, x, 3, turned, size - turned)});
-  y = node.reshape(y, {batch, positions, heads * size});
+  const ValueId y = rotated(node, x, heads, angles(2), angles(3), interleaved);
   node.set_output(0, split ? split_heads(node, y, heads) : y);
 }
 
@@ -371,40 +325,6 @@ void import_MultiHeadAttention(OnnxNode& node) {
     op.right = 0, op.from_end = node.has(6);
   }
   finish(node, op, std::move(inputs), 4, 5);
-}
-
-// Without a cache: all keys are new, and a query sees those up to its own position. seqlens_k is the last key of a row.
-void import_GroupQueryAttention(OnnxNode& node) {
-  const TensorType q = node.type(0);
-  ops::Attention op;
-  op.heads = heads_of(node, "num_heads");
-  op.kv_heads = heads_of(node, "kv_num_heads");
-  if (!node.has(1) || !node.has(2) || q.rank() != 3) node.unsupported("packed q, k and v");
-  if (node.has(3) || node.has(4))
-    node.unsupported("past_key: each row's new keys stand at a place that is data, which");
-  const auto total = node.constant_ints(6, "total_sequence_length");
-  if (total.size() != 1 || q.shape[1] != Dim(total[0]))
-    node.unsupported("a total_sequence_length that is not that of q");
-  if (node.int_attribute("do_rotary", 0) != 0) node.unsupported("do_rotary");
-  node.int_attribute("rotary_interleaved", 0);
-  if (node.int_attribute("smooth_softmax", 0) > 0) node.unsupported("smooth_softmax");
-  for (size_t i = 11; i < node.input_count(); ++i)
-    if (node.has(i)) node.unsupported("input ", i);
-  if (node.wants_output(3)) node.unsupported("the output of scores");
-  if (node.int_attribute("qk_output", 0) != 0) node.unsupported("qk_output");
-  const std::string k_quant = node.string_attribute("k_quant_type", "NONE"),
-                    v_quant = node.string_attribute("v_quant_type", "NONE");
-  if (k_quant != "NONE" || v_quant != "NONE") node.unsupported("a quantized cache");
-  op.right = 0;
-  if (node.int_attribute("local_window_size", -1) > 0) node.unsupported("local_window_size");
-  op.softcap = node.float_attribute("softcap", 0);
-  std::vector<ValueId> inputs{node.input(0), node.input(1), node.input(2)};
-  op.scale = scale_of(node, head_size(node, inputs[0], op.heads));
-  inputs.push_back(node.optional_input(10));
-  inputs.push_back(node.pointwise(Scalar::add, {node.cast(node.input(5), DType::i64), node.scalar(DType::i64, 1)}));
-  for (size_t i : {1, 2})
-    if (node.wants_output(i)) node.set_output(i, split_heads(node, inputs[i], op.kv_heads));
-  node.set_output(0, node.add(op, inputs));
 }
 
 }  // namespace temper::microsoft
