@@ -139,6 +139,13 @@ def transforms(folder):
         for onesided in (0, 1):
             given = {"x": floats(2, 5, 6, 1), "axis": np.array(axis, np.int64)}
             check(folder, f"y = DFT<onesided = {onesided}>(x, , axis)", "float[a, b, c, d] y", given, ["axis"])
+    # The length pads or cuts.
+    for size, length in ((8, 6), (5, 9), (6, 6), (6, 1)):
+        for inverse, onesided, parts in ((0, 0, 1), (0, 0, 2), (0, 1, 1), (1, 0, 1), (1, 0, 2), (1, 1, 2)):
+            given = {"x": floats(2, size, 3, parts), "n": np.array(length, np.int64), "axis": np.array(1, np.int64)}
+            attributes = f"inverse = {inverse}, onesided = {onesided}"
+            check(folder, f"y = DFT<{attributes}>(x, n, axis)", "float[a, b, c, d] y", given, ["n", "axis"])
+            check(folder, f"y = DFT<axis = 1, {attributes}>(x, n)", "float[a, b, c, d] y", {"x": given["x"], "n": given["n"]}, ["n"], opset=17)
     for step, length in ((3, 8), (8, 16), (1, 5)):
         for onesided in (0, 1):
             given = {"x": floats(2, 40, 1), "step": np.array(step, np.int64), "length": np.array(length, np.int64)}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Imports DFT and STFT: products with the matrix of the transform, whose length is known at import where it can be. An
-// axis that is data chooses between the transforms along each.
+// Imports DFT and STFT: products with the matrix of the transform, which is a constant where the length is known at
+// import, and computed when the model runs otherwise. An axis that is data chooses between the transforms along each.
 #include <cmath>
 
 #include "graph/ops/choose.h"
@@ -47,38 +47,42 @@ Tensor transform_matrix(OnnxNode& node, DType dtype, int64_t n, int64_t parts, b
   return matrix.converted(dtype);
 }
 
-// x [..., T, ..., parts] along `axis`; the length `n` of the transform pads or cuts that axis.
-ValueId transform(OnnxNode& node, ValueId x, int64_t axis, int64_t n, bool inverse, bool onesided) {
+// x [..., T, ..., parts] with that axis in front of the last one, and the way back.
+struct Turned {
+  ValueId x;
+  ops::Transpose back;
+  bool moves = false;
+};
+Turned turned(OnnxNode& node, ValueId x, int64_t axis) {
   const TensorType type = node.graph().type(x);
   const int64_t rank = type.rank(), last = rank - 1;
   if (axis < 0 || axis >= last) node.bad("axis ", axis, " of ", type);
-  const int64_t parts = type.shape.back().value();
-  if (parts != 1 && parts != 2) node.bad("the last axis of ", type, " is neither real nor complex");
+  if (const int64_t parts = type.shape.back().value(); parts != 1 && parts != 2)
+    node.bad("the last axis of ", type, " is neither real nor complex");
   if (!is_float(type.dtype)) node.bad("a transform of ", type);
-  const int64_t wanted = inverse && onesided ? n / 2 + 1 : n;
-  if (!type.shape[size_t(axis)].is_constant())
-    node.refuse("a transform along a dimension that is not known: ", type, "; give a fixed shape with --shapes");
-  const int64_t size = type.shape[size_t(axis)].value();
-  if (size > wanted) {
-    ops::Slice cut = ops::slice_all(type.shape);
-    cut.sizes[size_t(axis)] = wanted;
-    x = node.add(cut, {x});
-  } else if (size < wanted) {
-    ops::Pad pad;
-    pad.before.assign(size_t(rank), Dim(0));
-    pad.after = pad.before;
-    pad.after[size_t(axis)] = wanted - size;
-    x = node.add(pad, {x});
-  }
-  ops::Transpose to_end, back;
+  ops::Transpose to_end;
   for (int64_t i = 0; i < last; ++i)
     if (i != axis) to_end.perm.push_back(i);
   to_end.perm.push_back(axis);
   to_end.perm.push_back(last);
-  back.perm.resize(size_t(rank));
-  for (int64_t i = 0; i < rank; ++i) back.perm[size_t(to_end.perm[size_t(i)])] = i;
-  const bool moves = axis != last - 1;
-  if (moves) x = node.add(to_end, {x});
+  Turned out{x, {}, axis != last - 1};
+  out.back.perm.resize(size_t(rank));
+  for (int64_t i = 0; i < rank; ++i) out.back.perm[size_t(to_end.perm[size_t(i)])] = i;
+  if (out.moves) out.x = node.add(to_end, {x});
+  return out;
+}
+
+// x [..., T, ..., parts] along `axis`; the length `n` of the transform pads or cuts that axis.
+ValueId transform(OnnxNode& node, ValueId x, int64_t axis, int64_t n, bool inverse, bool onesided) {
+  const Turned all = turned(node, x, axis);
+  const TensorType type = node.graph().type(all.x);
+  const size_t along = type.shape.size() - 2;
+  const int64_t parts = type.shape.back().value(), wanted = inverse && onesided ? n / 2 + 1 : n;
+  ops::Pad fit;  // which cuts where it is negative
+  fit.before.assign(type.shape.size(), Dim(0));
+  fit.after = fit.before;
+  fit.after[along] = Dim(wanted) - type.shape[along];
+  x = fit.after[along] == Dim(0) ? all.x : node.add(fit, {all.x});
   Shape flat = node.graph().type(x).shape;
   flat.pop_back();
   flat.back() = wanted * parts;
@@ -90,7 +94,53 @@ ValueId transform(OnnxNode& node, ValueId x, int64_t axis, int64_t n, bool inver
   flat.back() = columns / out_parts;
   flat.push_back(out_parts);
   y = node.reshape(y, flat);
-  return moves ? node.add(back, {y}) : y;
+  return all.moves ? node.add(all.back, {y}) : y;
+}
+
+// The same for a length that is known when the model runs, an i64 of rank 0. One below 1 is looked up in vain.
+ValueId computed_transform(OnnxNode& node, ValueId x, int64_t axis, ValueId n, bool inverse, bool onesided) {
+  const Turned all = turned(node, x, axis);
+  const bool is_complex = node.graph().type(all.x).shape.back() == Dim(2), real = inverse && onesided;
+  const std::string text = concat(
+      R"((x, n0, unit, turn) => (y) {
+    zero = Constant <value_int = 0> () one = Constant <value_int = 1> () two = Constant <value_int = 2> ()
+    zeros = Constant <value_ints = [0]> () ones = Constant <value_ints = [1]> () last = Constant <value_ints = [-1]> ()
+    second_last = Constant <value_ints = [-2]> () rows_columns = Constant <value_ints = [1, 3]> ()
+    none_ = Less(n0, one) none = Cast <to = 7> (none_) factor = Gather(ones, none) n = Mul(n0, factor)
+    half_ = Div(n, two) half = Add(half_, one)
+    )",
+      real ? "from = Identity(half)" : "from = Identity(n)",
+      !inverse && onesided ? " to = Identity(half)" : " to = Identity(n)",
+      R"( from1 = Unsqueeze(from, zeros) to1 = Unsqueeze(to, zeros)
+    size = Shape <start = -2, end = -1> (x) missing = Sub(from1, size) pads = Concat <axis = 0> (zeros, missing)
+    nothing = CastLike(zero, x) fitted = Pad(x, pads, nothing, second_last)
+    row = Range(zero, from, one) column = Range(zero, to, one) rows = Unsqueeze(row, last)
+    product = Mul(rows, column) part = Mod(product, n) part_ = CastLike(part, unit) n_ = CastLike(n, unit)
+    share = Div(part_, n_) angle = Mul(share, turn) cos0 = Cos(angle) sin0 = Sin(angle)
+    )",
+      // The frequencies that are left out are the conjugates of those that have a partner.
+      real
+          ? R"( twice = Mul(rows, two) at_end = Equal(twice, n) at_start = Equal(rows, zero) alone = Or(at_end, at_start)
+    two_ = CastLike(two, unit) weight = Where(alone, unit, two_) scale = Div(weight, n_)
+    )"
+      : inverse ? "scale = Div(unit, n_)\n"
+                : "scale = Identity(unit)\n",
+      "cos1 = Mul(cos0, scale) sin1 = Mul(sin0, scale) cos2 = CastLike(cos1, x) sin2 = CastLike(sin1, x) "
+      "minus2 = Neg(sin2) cos = Unsqueeze(cos2, rows_columns)\n",
+      inverse ? "sin = Unsqueeze(sin2, rows_columns) minus = Unsqueeze(minus2, rows_columns)\n"
+              : "sin = Unsqueeze(minus2, rows_columns) minus = Unsqueeze(sin2, rows_columns)\n",
+      real ? "of_re = Identity(cos) of_im = Identity(minus)\n"
+           : "of_re = Concat <axis = 3> (cos, sin) of_im = Concat <axis = 3> (minus, cos)\n",
+      is_complex ? "matrix4 = Concat <axis = 1> (of_re, of_im) count = Mul(from1, two)\n"
+                 : "matrix4 = Identity(of_re) count = Identity(from1)\n",
+      real ? "parts = Identity(ones)\n" : "parts = Add(ones, ones)\n", R"(
+    columns = Mul(to1, parts) matrix_shape = Concat <axis = 0> (count, columns) matrix = Reshape(matrix4, matrix_shape)
+    lead = Shape <start = 0, end = -2> (x) flat_shape = Concat <axis = 0> (lead, count)
+    flat = Reshape(fitted, flat_shape) y0 = MatMul(flat, matrix) y_shape = Concat <axis = 0> (lead, to1, parts)
+    y = Reshape(y0, y_shape)
+  })");
+  const ValueId y = node.body(text, {all.x, n, node.scalar(DType::f64, 1), node.scalar(DType::f64, 2 * M_PI)})[0];
+  return all.moves ? node.add(all.back, {y}) : y;
 }
 
 int64_t one_number(OnnxNode& node, size_t input, std::string_view what) {
@@ -99,20 +149,38 @@ int64_t one_number(OnnxNode& node, size_t input, std::string_view what) {
   return values[0];
 }
 
-// The length of the transform along an axis: what is given, or what the axis has.
-int64_t length_along(OnnxNode& node, int64_t axis, bool inverse, bool onesided) {
-  if (node.has(1)) return one_number(node, 1, "dft_length");
+// The length of the transform along an axis: what is given, or what the axis has. Nothing where it is not known.
+std::optional<int64_t> known_length(OnnxNode& node, int64_t axis, bool inverse, bool onesided) {
+  if (node.has(1)) {
+    const Contents* contents = node.contents(1);
+    if (!node.constant(1) && !(contents && contents->size() == 1 && contents->front().is_constant()))
+      return std::nullopt;
+    return one_number(node, 1, "dft_length");
+  }
   const Dim& size = node.type(0).shape.at(size_t(axis));
-  if (!size.is_constant())
-    node.refuse("a transform along a dimension that is not known: ", node.type(0),
-                "; give a fixed shape with --shapes");
+  if (!size.is_constant()) return std::nullopt;
   return inverse && onesided ? 2 * (size.value() - 1) : size.value();
 }
 
+ValueId computed_length(OnnxNode& node, int64_t axis, bool inverse, bool onesided) {
+  if (node.has(1)) return node.reshape(node.cast(node.input(1), DType::i64), {});
+  ops::ShapeOf size;
+  size.start = axis;
+  size.end = axis + 1;
+  const ValueId all = node.reshape(node.add(size, {node.input(0)}), {});
+  if (!inverse || !onesided) return all;
+  ProgramBuilder b({DType::i64});
+  const int before = b.op(Scalar::sub, 0, b.constant(DType::i64, 1));
+  return node.program(b.result(b.op(Scalar::mul, before, b.constant(DType::i64, 2))), {all});
+}
+
 ValueId transform_along(OnnxNode& node, int64_t axis, bool inverse, bool onesided) {
-  const int64_t length = length_along(node, axis, inverse, onesided);
-  if (length < 1) node.bad("dft_length is ", length);
-  return transform(node, node.input(0), axis, length, inverse, onesided);
+  const auto length = known_length(node, axis, inverse, onesided);
+  if (!length)
+    return computed_transform(node, node.input(0), axis, computed_length(node, axis, inverse, onesided), inverse,
+                              onesided);
+  if (*length < 1) node.bad("dft_length is ", *length);
+  return transform(node, node.input(0), axis, *length, inverse, onesided);
 }
 
 // The axis as a number from 0 on, computed when the model runs: one that does not exist is looked up in vain, which is
@@ -136,7 +204,7 @@ ValueId transform_along_chosen(OnnxNode& node, bool inverse, bool onesided) {
   const ValueId axis = checked_axis(node, rank);
   ValueId y;
   for (int64_t candidate = rank - 1; candidate-- > 0;) {
-    if (length_along(node, candidate, inverse, onesided) < 1) continue;
+    if (known_length(node, candidate, inverse, onesided).value_or(1) < 1) continue;
     const ValueId other = transform_along(node, candidate, inverse, onesided);
     ops::Choose choose;
     if (y.valid()) {
