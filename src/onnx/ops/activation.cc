@@ -115,8 +115,22 @@ void import_Selu(OnnxNode& node) {
 }
 
 void import_Shrink(OnnxNode& node) {
-  Formula f(node);
   const double lambda = node.float_attribute("lambd", 0.5);
+  if (const DType dtype = node.type(0).dtype; is_int(dtype)) {
+    // Compared and moved as floats, and rounded towards zero. Where nothing is moved the integer stays as it is.
+    const double bias = node.float_attribute("bias", 0);
+    ProgramBuilder b({dtype});
+    const int x = b.cast(0, DType::f64), zero = b.constant(dtype, 0);
+    const auto moved = [&](Scalar op) {
+      return bias == 0 ? 0 : b.cast(b.op(op, x, b.constant(DType::f64, bias)), dtype);
+    };
+    const int above =
+        b.op(Scalar::where, b.op(Scalar::less, b.constant(DType::f64, lambda), x), moved(Scalar::sub), zero);
+    const int below = b.op(Scalar::less, x, b.constant(DType::f64, -lambda));
+    return node.set_output(
+        0, node.program(b.result(b.op(Scalar::where, below, moved(Scalar::add), above)), {node.input(0)}));
+  }
+  Formula f(node);
   const int bias = f.number(node.float_attribute("bias", 0));
   const int above = f.where(f.less(f.number(lambda), f.x()), f.sub(f.x(), bias), f.number(0));
   f.done(f.where(f.less(f.x(), f.number(-lambda)), f.add(f.x(), bias), above));

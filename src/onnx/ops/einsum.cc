@@ -232,8 +232,12 @@ class Lowering {
     for (const Dim& dim : own_b) columns = columns * dim;
     for (int label : summed) inner = inner * sizes_.at(label);
     const ValueId left = matrix(a, rows, inner), right = matrix(b, inner, columns);
+    // Of 8-bit integers the second operand of a product is i8. The sum wraps around in u8 as it does in i32.
+    const DType dtype = node_.graph().type(left).dtype, wide = dtype == DType::u8 ? DType::i32 : dtype;
     const ValueId product =
-        summed.empty() ? node_.pointwise(Scalar::mul, {left, right}) : node_.product(ops::MatMul{}, {left, right});
+        summed.empty()
+            ? node_.pointwise(Scalar::mul, {left, right})
+            : node_.cast(node_.product(ops::MatMul{}, {node_.cast(left, wide), node_.cast(right, wide)}), dtype);
     Shape dims = node_.graph().type(product).shape;
     dims.resize(batch.size());
     dims.insert(dims.end(), own_a.begin(), own_a.end());

@@ -104,6 +104,21 @@ void import_GroupNormalization(OnnxNode& node) {
       0, affine(node, y, along_axis(node, node.input(1), 1, x.rank()), along_axis(node, node.input(2), 1, x.rank())));
 }
 
+// ONNX's function body adds a constant of f32 to what it computes. In other floats it is one of their own; what has
+// fewer digits is computed in f32.
+void import_MeanVarianceNormalization(OnnxNode& node) {
+  const DType dtype = node.type(0).dtype;
+  if (dtype == DType::f32) return node.use_function_body();
+  const ValueId x = node.cast(node.input(0), dtype == DType::f64 ? DType::f64 : DType::f32);
+  const ValueId y = node.body(
+      "(x, axes, epsilon) => (y) { mean = ReduceMean(x, axes) squares = Mul(x, x) mean_of_squares = "
+      "ReduceMean(squares, axes) "
+      "square = Mul(mean, mean) variance = Sub(mean_of_squares, square) deviation = Sqrt(variance) off = Sub(x, mean) "
+      "divisor = Add(deviation, epsilon) y = Div(off, divisor) }",
+      {x, node.ints(node.ints_attribute("axes", {0, 2, 3})), node.scalar(node.graph().type(x).dtype, 1e-9)})[0];
+  node.set_output(0, node.cast(y, dtype));
+}
+
 // A vector of zeros stays one.
 void import_LpNormalization(OnnxNode& node) {
   const int64_t p = node.int_attribute("p", 2);

@@ -45,7 +45,6 @@ TEMPER_IMPORT(BitwiseNot, unary, bit_not)
 TEMPER_IMPORT(Ceil, unary, ceil)
 TEMPER_IMPORT(Cos, unary, cos)
 TEMPER_IMPORT(Cosh, unary, cosh)
-TEMPER_IMPORT(Erf, unary, erf)
 TEMPER_IMPORT(Exp, unary, exp)
 TEMPER_IMPORT(Floor, unary, floor)
 TEMPER_IMPORT(IsNaN, unary, is_nan)
@@ -79,6 +78,13 @@ TEMPER_IMPORT(Sub, binary, sub)
 TEMPER_IMPORT(Xor, binary, logical_xor)
 
 #undef TEMPER_IMPORT
+
+// Of integers, which ONNX allows before opset 13, rounded towards zero.
+void import_Erf(OnnxNode& node) {
+  const DType dtype = node.type(0).dtype;
+  const ValueId x = is_int(dtype) ? node.cast(node.input(0), DType::f64) : node.input(0);
+  node.set_output(0, node.cast(node.pointwise(Scalar::erf, {x}), dtype));
+}
 
 void import_BitShift(OnnxNode& node) {
   const std::string direction = node.string_attribute("direction", "");

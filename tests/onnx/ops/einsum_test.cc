@@ -98,5 +98,12 @@ TEST(ImportEinsum, GarbageIsABadFile) {
         << equation;
 }
 
+TEST(ImportEinsum, ProductsOfBytesWrapAround) {
+  NodeCase test = einsum("ij,jk->ik", {Tensor::of<uint8_t>({1, 2}, {200, 100}), Tensor::of<uint8_t>({2, 1}, {3, 250})});
+  const Tensor y = run_node(test)[0];
+  EXPECT_EQ(y.dtype(), DType::u8);
+  EXPECT_EQ(y.to_doubles(), (std::vector<double>{(200 * 3 + 100 * 250) % 256}));
+}
+
 }  // namespace
 }  // namespace temper

@@ -56,5 +56,18 @@ TEST(ImportLpNormalization, AVectorOfZerosStaysZero) {
   EXPECT_FLOAT_EQ(y[2], 0.6f);
 }
 
+TEST(ImportNormalize, MeanAndVarianceNormalizeEveryFloat) {
+  NodeCase test{"MeanVarianceNormalization", 13, {Tensor::of<float>({1, 1, 1, 4}, {1, 2, 3, 6})}};
+  const std::vector<double> want = run_node(test)[0].to_doubles();
+  for (const auto& [dtype, tolerance] :
+       {std::pair(DType::f64, 1e-6), std::pair(DType::f16, 1e-3), std::pair(DType::bf16, 1e-2)}) {
+    NodeCase other = test;
+    other.inputs[0] = test.inputs[0].converted(dtype);
+    const Tensor y = run_node(other)[0];
+    EXPECT_EQ(y.dtype(), dtype);
+    for (size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(y.to_doubles()[i], want[i], tolerance);
+  }
+}
+
 }  // namespace
 }  // namespace temper

@@ -40,6 +40,25 @@ TEST(ImportPointwise, PowKeepsTheDtypeOfTheBase) {
   EXPECT_EQ(power.to_doubles(), (Values{8, 9, 3}));
 }
 
+TEST(ImportPointwise, IntegersShrinkRoundedTowardsZero) {
+  NodeCase test{"Shrink", 9, {Tensor::of<int8_t>({5}, {-4, -1, 0, 1, 4})}};
+  test.attributes = [](onnx::NodeProto& node) {
+    set_attribute(node, "lambd", 1.5f), set_attribute(node, "bias", 1.5f);
+  };
+  const Tensor y = run_node(test)[0];
+  EXPECT_EQ(y.dtype(), DType::i8);
+  EXPECT_EQ(y.to_doubles(), (Values{-2, 0, 0, 0, 2}));
+  constexpr int64_t kLarge = (int64_t(1) << 60) + 1;
+  EXPECT_EQ(run_node({"Shrink", 9, {Tensor::of<int64_t>({3}, {kLarge, 0, -kLarge})}})[0].to_ints(),
+            (std::vector<int64_t>{kLarge, 0, -kLarge}));
+}
+
+TEST(ImportPointwise, ErfOfIntegersIsRoundedTowardsZero) {
+  const Tensor y = run_node({"Erf", 9, {Tensor::of<int32_t>({4}, {-7, -2, 0, 7})}})[0];
+  EXPECT_EQ(y.dtype(), DType::i32);
+  EXPECT_EQ(y.to_doubles(), (Values{-1, 0, 0, 1}));
+}
+
 TEST(ImportPointwise, ModOfFloatsNeedsFmod) {
   EXPECT_EQ(import_error({"Mod", 13, {Tensor::of<float>({1}, {1}), Tensor::of<float>({1}, {2})}}), ErrorKind::bad_file);
   EXPECT_EQ(
