@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "onnx/window.h"
 
+#include "graph/ops/transpose.h"
 #include "graph/ops/window.h"
 
 namespace temper {
@@ -24,6 +25,21 @@ ops::Window import_window(OnnxNode& node, std::optional<Dims> kernel) {
   if (window.pad_mode != ops::PadMode::explicit_pads) window.pads.assign(2 * n, 0);
   if (window.pads.size() != 2 * n) node.bad("pads ", window.pads, " of ", n, " axes");
   return window;
+}
+
+ValueId channels_to_front(OnnxNode& node, ValueId x) {
+  const int64_t rank = node.graph().type(x).rank();
+  ops::Transpose op{{0, rank - 1}};
+  for (int64_t axis = 1; axis + 1 < rank; ++axis) op.perm.push_back(axis);
+  return node.add(op, {x});
+}
+
+ValueId channels_to_end(OnnxNode& node, ValueId x) {
+  const int64_t rank = node.graph().type(x).rank();
+  ops::Transpose op{{0}};
+  for (int64_t axis = 2; axis < rank; ++axis) op.perm.push_back(axis);
+  op.perm.push_back(1);
+  return node.add(op, {x});
 }
 
 }  // namespace temper

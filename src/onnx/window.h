@@ -18,4 +18,8 @@ ops::Pool import_average_pool(OnnxNode& node);
 // The conv op of a convolution node whose weights are input `weights`.
 ops::Conv import_conv(OnnxNode& node, size_t weights);
 
+// [N,spatial...,C] -> [N,C,spatial...], and back.
+ValueId channels_to_front(OnnxNode& node, ValueId x);
+ValueId channels_to_end(OnnxNode& node, ValueId x);
+
 }  // namespace temper

@@ -273,7 +273,6 @@ def joined(folder):
     a, b = floats(2, 5, 8), floats(2, 6, 8)
     check("FusedMatMul", folder, {"a": a, "b": b}, transB=1, alpha=0.25)
     check("FusedMatMul", folder, {"a": floats(2, 8, 5), "b": b}, transA=1, transB=1)
-    refused("FusedMatMul", "transBatchA", folder, {"a": a, "b": b}, transBatchA=1)
 
 
 def without_kernels_there(folder):

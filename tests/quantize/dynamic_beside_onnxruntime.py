@@ -118,9 +118,10 @@ def lstm_case(folder):
     state = lambda: some(None, random.uniform(-1, 1, (d, batch, hidden)).astype(np.float32))
     small = lambda: (scales(*vector) / 8).astype(np.float32)
     given = {"x": random.standard_normal((steps, batch, inputs)).astype(np.float32), "w": numbers(dtype, d, inputs, 4 * hidden),
-             "r": numbers(dtype, d, hidden, 4 * hidden), "b": some(None, random.standard_normal((d, 8 * hidden)).astype(np.float32)), "lengths": None,
-             "h": state(), "c": state(), "p": None, "ws": small(), "wz": zero(), "rs": small(), "rz": zero()}
-    check("DynamicQuantizeLSTM", given, ["w", "r", "b", "ws", "wz", "rs", "rz"],
+             "r": numbers(dtype, d, hidden, 4 * hidden), "b": some(None, random.standard_normal((d, 8 * hidden)).astype(np.float32)),
+             "lengths": some(None, random.integers(1, steps + 1, batch).astype(np.int32)),
+             "h": state(), "c": state(), "p": some(None, random.standard_normal((d, 3 * hidden)).astype(np.float32)), "ws": small(), "wz": zero(), "rs": small(), "rz": zero()}
+    check("DynamicQuantizeLSTM", given, ["w", "r", "b", "p", "ws", "wz", "rs", "rz"],
           {"y": onnx.TensorProto.FLOAT, "last_h": onnx.TensorProto.FLOAT, "last_c": onnx.TensorProto.FLOAT}, 0.05, folder,
           direction=direction, hidden_size=hidden)
 
@@ -140,16 +141,13 @@ def main():
         for _ in range(int(sys.argv[2]) if len(sys.argv) > 2 else 6):
             case(folder)
         weights = {"x": floats(3, 1, 2), "w": numbers(np.int8, 1, 2, 8), "r": numbers(np.int8, 1, 2, 8), "b": None,
-                   "lengths": np.array([2], np.int32), "h": None, "c": None, "p": None, "ws": scales(1), "wz": np.zeros(1, np.int8),
+                   "lengths": None, "h": None, "c": None, "p": None, "ws": scales(1), "wz": np.zeros(1, np.int8),
                    "rs": scales(1), "rz": np.zeros(1, np.int8)}
         fixed = ["w", "r", "ws", "wz", "rs", "rz"]
         y = {"y": onnx.TensorProto.FLOAT}
-        refused(folder, "sequences of different lengths", "DynamicQuantizeLSTM", weights, fixed, y, hidden_size=2)
-        plain = weights | {"lengths": None}
-        refused(folder, "peepholes", "DynamicQuantizeLSTM", plain | {"p": floats(1, 6)}, fixed, y, hidden_size=2)
-        refused(folder, "clip is not supported", "DynamicQuantizeLSTM", plain, fixed, y, hidden_size=2, clip=1.0)
-        refused(folder, "activations other than", "DynamicQuantizeLSTM", plain, fixed, y, hidden_size=2, activations=["Relu", "Tanh", "Tanh"])
-        refused(folder, "that are no constants", "DynamicQuantizeLSTM", plain, fixed[1:], y, hidden_size=2)
+        refused(folder, "clip is not supported", "DynamicQuantizeLSTM", weights, fixed, y, hidden_size=2, clip=1.0)
+        refused(folder, "activations other than", "DynamicQuantizeLSTM", weights, fixed, y, hidden_size=2, activations=["Relu", "Tanh", "Tanh"])
+        refused(folder, "that are no constants", "DynamicQuantizeLSTM", weights, fixed[1:], y, hidden_size=2)
     for op, (outputs, values, other) in FOUND.items():
         print(f"{op}: {outputs} outputs, {values} numbers, {other} rounded the other way")
         assert other <= 0.02 * values, op

@@ -100,8 +100,10 @@ ops::Slice slice_of(const Shape& shape, size_t axis, int64_t first, Dim size) {
   return slice;
 }
 
-// Along the first axis, of x [T,...].
-ValueId backwards(OnnxNode& node, ValueId x) {
+// Along the first axis, of x [T,1,B,...]; of each sequence in the batch as long as it is, where `lengths` says that.
+ValueId backwards(OnnxNode& node, ValueId x, ValueId lengths) {
+  if (lengths.valid())
+    return node.body("(x, n) => (y) { y = ReverseSequence <time_axis = 0, batch_axis = 2> (x, n) }", {x, lengths})[0];
   const Shape shape = node.graph().type(x).shape;
   ops::Slice slice = slice_of(shape, 0, 0, shape[0]);
   slice.starts[0] = dim_max(shape[0] - Dim(1), 0);
@@ -169,16 +171,16 @@ ValueId quantized_product(OnnxNode& node, const Quantized& x, const Weights& w, 
   return node.program(b.result(y), inputs);
 }
 
-// x [T,directions,...] from the order of time to the order in which each direction goes through it, or back.
-ValueId turned(OnnxNode& node, ValueId x, const std::string& direction) {
+// x [T,directions,B,...] from the order of time to the order in which each direction goes through it, or back.
+ValueId turned(OnnxNode& node, ValueId x, const std::string& direction, ValueId lengths) {
   if (direction == "forward") return x;
-  if (direction == "reverse") return backwards(node, x);
+  if (direction == "reverse") return backwards(node, x, lengths);
   const Shape shape = node.graph().type(x).shape;
   const ValueId first = node.add(slice_of(shape, 1, 0, Dim(1)), {x}),
                 second = node.add(slice_of(shape, 1, 1, Dim(1)), {x});
   ops::Concat join;
   join.axis = 1;
-  return node.add(join, {first, backwards(node, second)});
+  return node.add(join, {first, backwards(node, second, lengths)});
 }
 
 }  // namespace
@@ -217,8 +219,6 @@ void import_DynamicQuantizeLSTM(OnnxNode& node) {
     if (!node.floats_attribute(name, {}).empty()) node.unsupported(std::string_view(name));
   if (node.float_attribute("clip", 0) != 0) node.unsupported("clip");
   if (node.int_attribute("input_forget", 0) != 0) node.unsupported("input_forget");
-  if (node.has(4)) node.unsupported("sequences of different lengths (input 4)");
-  if (node.has(7)) node.unsupported("peepholes (input 7)");
   const TensorType &x_type = node.type(0), &w_type = node.type(1), &r_type = node.type(2);
   const bool fits = x_type.rank() == 3 && w_type.rank() == 3 && r_type.rank() == 3 && r_type.shape[1].is_constant() &&
                     w_type.shape[0] == Dim(directions) && r_type.shape[0] == Dim(directions) &&
@@ -230,9 +230,30 @@ void import_DynamicQuantizeLSTM(OnnxNode& node) {
   if (const int64_t given = node.int_attribute("hidden_size", hidden); given != hidden)
     node.bad("hidden_size is ", given, " but R is ", r_type);
 
+  // The lengths of the sequences in the batch, which those of all steps have where they are not given: i64 [1,B,1].
+  if (node.has(4) && node.type(4).shape != Shape{batch}) node.bad("sequence_lens is ", node.type(4));
+  const ValueId each = node.optional_input(4),
+                lengths = each.valid() ? node.reshape(node.cast(each, DType::i64), {Dim(1), batch, Dim(1)}) : ValueId{};
+  std::vector<ValueId> peepholes;  // of the gates of input, output and forget, [directions,1,hidden]
+  if (node.has(7)) {
+    if (node.type(7).shape != Shape{d, Dim(3 * hidden)}) node.bad("the peepholes are ", node.type(7));
+    const ValueId all = node.reshape(node.input(7), {d, Dim(1), Dim(3 * hidden)});
+    for (int64_t i = 0; i < 3; ++i)
+      peepholes.push_back(node.add(slice_of(graph.type(all).shape, 2, i * hidden, Dim(hidden)), {all}));
+  }
+
   // What the inputs and both biases give to the gates of every step: [steps, directions, batch, 4 * hidden].
   const Weights w = weights_of(node, 1, 8), r = weights_of(node, 2, 10);
-  const Quantized x = quantized_by_range(node, node.input(0), {0, 1, 2});
+  ValueId floats = node.input(0);
+  if (each.valid())  // Behind the longest sequence nothing counts.
+    floats = node.body(
+        "(x, lengths) => (y) { zero = Constant <value_int = 0> () one = Constant <value_int = 1> () axes = Constant "
+        "<value_ints = [1, 2]> () size = Shape <start = 0, end = 1> (x) steps = Squeeze(size) step = Range(zero, "
+        "steps, one) "
+        "longest = ReduceMax <keepdims = 0> (lengths) counts = Less(step, longest) counts3 = Unsqueeze(counts, axes) "
+        "nothing = CastLike(zero, x) y = Where(counts3, x, nothing) }",
+        {floats, lengths})[0];
+  const Quantized x = quantized_by_range(node, floats, {0, 1, 2});
   const Shape rows{Dim(1), steps * batch, x_type.shape[2]};
   ValueId gates = quantized_product(node, {node.reshape(x.values, rows), x.scale, x.zero}, w, {});
   if (node.has(3)) {
@@ -246,7 +267,7 @@ void import_DynamicQuantizeLSTM(OnnxNode& node) {
   gates = node.reshape(gates, {d, steps, batch, Dim(4 * hidden)});
   ops::Transpose by_step;
   by_step.perm = {1, 0, 2, 3};
-  gates = turned(node, node.add(by_step, {gates}), direction);
+  gates = turned(node, node.add(by_step, {gates}), direction, each);
 
   const auto initial = [&](size_t i) {
     return node.has(i) ? node.input(i)
@@ -257,22 +278,40 @@ void import_DynamicQuantizeLSTM(OnnxNode& node) {
       node, trip, {}, {initial(5), initial(6)}, [&](ValueId step, ValueId condition, std::vector<ValueId> carried) {
         ops::Gather pick;
         pick.axis = 0;
-        const Quantized h = quantized_by_range(node, carried[0], {1, 2});
+        // A sequence that has ended gives zeros, which its last state is not.
+        const auto where = [&](Scalar test, ValueId then, ValueId otherwise) {
+          ProgramBuilder b({DType::i64, DType::i64, DType::f32, DType::f32});
+          return node.program(b.result(b.op(Scalar::where, b.op(test, 0, 1), 2, 3)), {step, lengths, then, otherwise});
+        };
+        const ValueId zero = node.scalar(DType::f32, 0);
+        const ValueId last = lengths.valid() ? where(Scalar::less_equal, carried[0], zero) : carried[0];
+        const Quantized h = quantized_by_range(node, last, {1, 2});
         const ValueId all = quantized_product(node, h, r, node.add(pick, {gates, step}));
         const Shape shape = graph.type(all).shape;
         std::vector<ValueId> parts;  // ONNX's order: input, output, forget, cell
         for (int64_t i = 0; i < 4; ++i) parts.push_back(node.add(slice_of(shape, 2, i * hidden, Dim(hidden)), {all}));
+        const auto seen = [&](size_t gate, size_t peephole, ValueId cell) {
+          if (peepholes.empty()) return;
+          ProgramBuilder p({DType::f32, DType::f32, DType::f32});
+          parts[gate] = node.program(p.result(p.op(Scalar::add, 0, p.op(Scalar::mul, 1, 2))),
+                                     {parts[gate], peepholes[peephole], cell});
+        };
+        seen(0, 0, carried[1]);
+        seen(2, 2, carried[1]);
         ProgramBuilder c({DType::f32, DType::f32, DType::f32, DType::f32});  // input, forget, cell, last cell
         const int kept = c.op(Scalar::mul, c.op(Scalar::sigmoid, 1), 3),
                   added = c.op(Scalar::mul, c.op(Scalar::sigmoid, 0), c.op(Scalar::tanh, 2));
         const ValueId cell =
             node.program(c.result(c.op(Scalar::add, kept, added)), {parts[0], parts[2], parts[3], carried[1]});
+        seen(1, 1, cell);
         ProgramBuilder o({DType::f32, DType::f32});
         const ValueId state = node.program(o.result(o.op(Scalar::mul, o.op(Scalar::sigmoid, 0), o.op(Scalar::tanh, 1))),
                                            {parts[1], cell});
-        return std::vector<ValueId>{condition, state, cell, state};
+        if (!lengths.valid()) return std::vector<ValueId>{condition, state, cell, state};
+        return std::vector<ValueId>{condition, where(Scalar::less, state, carried[0]),
+                                    where(Scalar::less, cell, carried[1]), where(Scalar::less, state, zero)};
       });
-  if (node.wants_output(0)) node.set_output(0, turned(node, outputs.at(2), direction));
+  if (node.wants_output(0)) node.set_output(0, turned(node, outputs.at(2), direction, each));
   for (size_t i = 1; i < 3; ++i)
     if (node.wants_output(i)) node.set_output(i, outputs[i - 1]);
 }

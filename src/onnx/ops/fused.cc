@@ -39,6 +39,11 @@ ValueId activated(OnnxNode& node, ValueId x, const std::string& name, const std:
     const int above = b.op(Scalar::max, line, b.constant(dtype, 0));
     return node.program(b.result(b.op(Scalar::min, above, b.constant(dtype, 1))), {x});
   }
+  if (name == "Elu") {
+    const int below = b.op(Scalar::mul, b.constant(dtype, parameter(0, 1)),
+                           b.op(Scalar::sub, b.op(Scalar::exp, 0), b.constant(dtype, 1)));
+    return node.program(b.result(b.op(Scalar::where, b.op(Scalar::less, 0, b.constant(dtype, 0)), below, 0)), {x});
+  }
   node.unsupported("the activation ", name, " with ", parameters.size(), " parameters");
 }
 
@@ -91,17 +96,26 @@ void import_FusedGemm(OnnxNode& node) {
 }
 
 void import_FusedMatMul(OnnxNode& node) {
-  for (const char* name : {"transBatchA", "transBatchB"})
-    if (node.int_attribute(name, 0) != 0) node.unsupported(std::string_view(name));
-  if (node.type(0).rank() < 2 || node.type(1).rank() < 2)
-    node.unsupported("a product of ", node.type(0), " and ", node.type(1));
   ops::MatMul op;
   op.transpose_a = node.int_attribute("transA", 0) != 0;
   op.transpose_b = node.int_attribute("transB", 0) != 0;
-  const ValueId y = node.product(op, {node.input(0), node.input(1)});
+  // The first axis becomes that of the rows, behind the others.
+  const auto with_rows_first = [&](size_t i, const char* name) {
+    const int64_t rank = node.type(i).rank();
+    if (node.int_attribute(name, 0) == 0 || rank < 3) return node.input(i);
+    ops::Transpose order;
+    for (int64_t axis = 1; axis + 1 < rank; ++axis) order.perm.push_back(axis);
+    order.perm.push_back(0);
+    order.perm.push_back(rank - 1);
+    return node.add(order, {node.input(i)});
+  };
+  const ValueId y = product_of(node, op, with_rows_first(0, "transBatchA"), with_rows_first(1, "transBatchB"));
   const double alpha = node.float_attribute("alpha", 1);
   node.set_output(0, alpha == 1 ? y : node.pointwise(Scalar::mul, {y, node.scalar(node.type(0).dtype, alpha)}));
 }
+
+// The name of old releases.
+void import_TransposeMatMul(OnnxNode& node) { import_FusedMatMul(node); }
 
 void import_GroupNorm(OnnxNode& node) { node.set_output(0, group_norm(node, node.input(0))); }
 

@@ -22,6 +22,10 @@
 
 namespace temper {
 
+namespace microsoft {
+void import_QLinearConv(OnnxNode& node);
+}
+
 namespace {
 
 bool is_scalar(const TensorType& type) { return type.rank() == 0 || type.shape == Shape{Dim(1)}; }
@@ -156,7 +160,8 @@ bool is_zero(OnnxNode& node, ValueId zero) {
   return true;
 }
 
-ValueId convolution(OnnxNode& node, size_t zero, size_t w, size_t w_zero) {
+// Of `x`, which is input 0 with its channels on axis 1.
+ValueId convolution(OnnxNode& node, ValueId x, size_t zero, size_t w, size_t w_zero) {
   ops::Conv op = import_conv(node, w);
   const int64_t rank = node.type(0).rank();
   const bool padded = op.pad_mode != ops::PadMode::explicit_pads || op.pads != Dims(op.pads.size(), 0);
@@ -167,7 +172,7 @@ ValueId convolution(OnnxNode& node, size_t zero, size_t w, size_t w_zero) {
     if (weights && (weights->offset.empty() || op.group == 1)) {
       // Where the data are 0, so is what pads them.
       const bool is_centered = is_zero(node, point_of_x);
-      ValueId x = node.input(0), point;
+      ValueId point;
       if (!is_centered) point = node.reshape(node.input(zero), {});
       if (padded && !is_centered) {
         ops::Pad pad{Shape(size_t(rank), Dim(0)), Shape(size_t(rank), Dim(0)), ops::PadKind::constant};
@@ -201,7 +206,7 @@ ValueId convolution(OnnxNode& node, size_t zero, size_t w, size_t w_zero) {
       return less_zero_point(node, acc, point, node.type(zero).dtype, weight_sums(*weights, rows).reshaped(sums));
     }
   }
-  return node.add(op, {centered(node, node.input(0), point_of_x, 1), centered(node, node.input(w), point_of_w, 0)});
+  return node.add(op, {centered(node, x, point_of_x, 1), centered(node, node.input(w), point_of_w, 0)});
 }
 
 }  // namespace
@@ -241,13 +246,22 @@ void import_QLinearMatMul(OnnxNode& node) {
   node.set_output(0, requantized(node, acc, 1, 4, 6, node.graph().type(acc).rank() - 1));
 }
 
-void import_ConvInteger(OnnxNode& node) { node.set_output(0, convolution(node, 2, 1, 3)); }
+void import_ConvInteger(OnnxNode& node) { node.set_output(0, convolution(node, node.input(0), 2, 1, 3)); }
 
-void import_QLinearConv(OnnxNode& node) {
-  ValueId acc = convolution(node, 2, 3, 5);
+static ValueId quantized_convolution(OnnxNode& node, ValueId x) {
+  ValueId acc = convolution(node, x, 2, 3, 5);
   if (node.has(8)) check_length(node, 8, node.graph().type(acc).shape[1], "values of the bias");
   if (node.has(8)) acc = node.pointwise(Scalar::add, {acc, along_axis(node, node.input(8), 1, node.type(0).rank())});
-  node.set_output(0, requantized(node, acc, 1, 4, 6, 1));
+  return requantized(node, acc, 1, 4, 6, 1);
+}
+
+void import_QLinearConv(OnnxNode& node) { node.set_output(0, quantized_convolution(node, node.input(0))); }
+
+// The channels may be the last axis of the data.
+void microsoft::import_QLinearConv(OnnxNode& node) {
+  if (node.int_attribute("channels_last", 0) == 0) return temper::import_QLinearConv(node);
+  if (node.type(0).rank() < 3) node.bad("the input ", node.type(0), " has no spatial axes");
+  node.set_output(0, channels_to_end(node, quantized_convolution(node, channels_to_front(node, node.input(0)))));
 }
 
 }  // namespace temper

@@ -6,20 +6,21 @@
 
 namespace temper {
 
+ValueId product_of(OnnxNode& node, ops::MatMul op, ValueId a, ValueId b) {
+  const TensorType type_a = node.graph().type(a), type_b = node.graph().type(b);
+  const bool vector_a = type_a.rank() == 1, vector_b = type_b.rank() == 1;
+  if (vector_a) a = node.reshape(a, {Dim(1), type_a.shape[0]}), op.transpose_a = false;
+  if (vector_b) b = node.reshape(b, {type_b.shape[0], Dim(1)}), op.transpose_b = false;
+  const ValueId y = node.product(op, {a, b});
+  if (!vector_a && !vector_b) return y;
+  Shape shape = node.graph().type(y).shape;
+  if (vector_b) shape.pop_back();
+  if (vector_a) shape.erase(shape.end() - (vector_b ? 1 : 2));
+  return node.reshape(y, shape);
+}
+
 void import_MatMul(OnnxNode& node) {
-  // Vectors become matrices and the added axis is dropped from the result, as numpy does.
-  ValueId a = node.input(0), b = node.input(1);
-  const bool vector_a = node.type(0).rank() == 1, vector_b = node.type(1).rank() == 1;
-  if (vector_a) a = node.reshape(a, {Dim(1), node.type(0).shape[0]});
-  if (vector_b) b = node.reshape(b, {node.type(1).shape[0], Dim(1)});
-  ValueId y = node.product(ops::MatMul{}, {a, b});
-  if (vector_a || vector_b) {
-    Shape shape = node.graph().type(y).shape;
-    if (vector_b) shape.pop_back();
-    if (vector_a) shape.erase(shape.end() - (vector_b ? 1 : 2));
-    y = node.reshape(y, shape);
-  }
-  node.set_output(0, y);
+  node.set_output(0, product_of(node, ops::MatMul{}, node.input(0), node.input(1)));
 }
 
 ValueId gemm(OnnxNode& node) {

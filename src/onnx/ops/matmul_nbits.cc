@@ -39,7 +39,6 @@ void import_MatMulNBits(OnnxNode& node) {
   if (bits != 2 && bits != 4 && bits != 8) node.unsupported(bits, " bits");
   if (k < 1 || n < 1 || size < 16 || size > (int64_t(1) << 20) || (size & (size - 1)) != 0)
     node.bad("K is ", k, ", N is ", n, ", block_size is ", size);
-  if (node.has(4)) node.unsupported("g_idx");
   const TensorType a = node.type(0);
   if (a.rank() < 1 || a.shape.back() != Dim(k)) node.bad("a is ", a, ", and K is ", k);
   const int64_t blocks = (k - 1) / size + 1;
@@ -63,7 +62,21 @@ void import_MatMulNBits(OnnxNode& node) {
   const auto with_bias = [&](ValueId y) {
     node.set_output(0, node.has(5) ? node.pointwise(Scalar::add, {y, node.input(5)}) : y);
   };
-  if (a.dtype == DType::f32 && a.rank() > 1 && node.type(2).dtype == DType::f32 && node.constant(2) &&
+  // Which block each of the K belongs to: g_idx, or those that lie side by side.
+  Tensor block_of(DType::i64, {k});
+  for (int64_t i = 0; i < k; ++i) block_of.data<int64_t>()[i] = i / size;
+  bool in_order = true;
+  if (node.has(4)) {
+    const auto given = node.constant_ints(4, "g_idx");
+    if (int64_t(given.size()) != k) node.bad("g_idx is ", node.type(4), ", and K is ", k);
+    for (int64_t i = 0; i < k; ++i) {
+      if (given[size_t(i)] < 0 || given[size_t(i)] >= blocks)
+        node.bad("g_idx has ", given[size_t(i)], " where there are ", blocks, " blocks");
+      in_order = in_order && given[size_t(i)] == i / size;
+      block_of.data<int64_t>()[i] = given[size_t(i)];
+    }
+  }
+  if (in_order && a.dtype == DType::f32 && a.rank() > 1 && node.type(2).dtype == DType::f32 && node.constant(2) &&
       (node.constant(3) || !node.has(3))) {
     ops::DequantizeBlocks op;
     op.block_columns = size;
@@ -75,8 +88,6 @@ void import_MatMulNBits(OnnxNode& node) {
     const ValueId floats = node.add(op, {node.constant(weights), scales, zero});
     return with_bias(node.product(ops::MatMul{.transpose_b = true}, {node.input(0), floats}));
   }
-  Tensor block_of(DType::i64, {k});
-  for (int64_t i = 0; i < k; ++i) block_of.data<int64_t>()[i] = i / size;
   const std::string zeros = node.has(3) ? "Gather <axis = 1> (zero, block)" : "Identity(zero)";
   const ValueId y = node.body(
       concat("(a, b, scales, zero, block) => (y) { steps = CastLike(b, scales) factors = Gather <axis = 1> "

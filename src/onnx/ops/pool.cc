@@ -45,6 +45,15 @@ void import_MaxPool(OnnxNode& node) {
   if (op.with_indices) node.set_output(1, outputs[1]);
 }
 
+// A max pool of com.microsoft, whose channels are the last axis.
+namespace microsoft {
+void import_NhwcMaxPool(OnnxNode& node) {
+  if (node.type(0).rank() < 3) node.bad("the input ", node.type(0), " has no spatial axes");
+  const ops::Pool op = pool_of(node, ops::PoolKind::max);
+  node.set_output(0, channels_to_end(node, node.add(op, {channels_to_front(node, node.input(0))})));
+}
+}  // namespace microsoft
+
 void import_LpPool(OnnxNode& node) {
   ops::Pool op = pool_of(node, ops::PoolKind::lp);
   op.p = node.opset() < 2 ? int64_t(node.float_attribute("p", 2)) : node.int_attribute("p", 2);

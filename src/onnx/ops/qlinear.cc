@@ -9,7 +9,6 @@
 #include "graph/ops/quantize.h"
 #include "graph/ops/reduce.h"
 #include "graph/ops/softmax.h"
-#include "onnx/node.h"
 #include "onnx/scales.h"
 #include "onnx/window.h"
 
@@ -56,9 +55,7 @@ void binary(OnnxNode& node, Scalar op) {
   set_quantized(node, node.pointwise(op, {a, b}), {6, 7}, node.type(0).dtype);
 }
 
-void not_channels_last(OnnxNode& node) {
-  if (node.int_attribute("channels_last", 0) != 0) node.unsupported("channels_last");
-}
+bool channels_last(OnnxNode& node) { return node.int_attribute("channels_last", 0) != 0; }
 
 }  // namespace
 
@@ -81,16 +78,24 @@ void import_QLinearSoftmax(OnnxNode& node) {
   const int64_t rank = node.type(0).rank(), opset = node.int_attribute("opset");
   ops::Softmax op;
   op.axis = normalize_axis(node.int_attribute("axis", -1), rank);
-  if (opset < 13 && op.axis + 1 != rank) node.unsupported("the softmax of opset ", opset, " over several axes");
-  set_quantized(node, node.add(op, {dequantized(node, 0, {1, 2})}), {3, 4}, node.type(0).dtype);
+  ValueId x = dequantized(node, 0, {1, 2});
+  if (opset >= 13 || op.axis + 1 == rank) return set_quantized(node, node.add(op, {x}), {3, 4}, node.type(0).dtype);
+  // Before opset 13 all axes from `axis` on are one.
+  const Shape shape = node.type(0).shape;
+  Dim rows = 1, columns = 1;
+  for (size_t i = 0; i < shape.size(); ++i)
+    (int64_t(i) < op.axis ? rows : columns) = (int64_t(i) < op.axis ? rows : columns) * shape[i];
+  op.axis = 1;
+  x = node.add(op, {node.reshape(x, {rows, columns})});
+  set_quantized(node, node.reshape(x, shape), {3, 4}, node.type(0).dtype);
 }
 
 void import_QLinearGlobalAveragePool(OnnxNode& node) {
-  not_channels_last(node);
   if (node.type(0).rank() < 3) node.bad("the input ", node.type(0), " has no spatial axes");
+  const int64_t first = channels_last(node) ? 1 : 2;
   ops::Reduce op;
   op.kind = ops::ReduceKind::mean;
-  for (int64_t axis = 2; axis < node.type(0).rank(); ++axis) op.axes.push_back(axis);
+  for (int64_t axis = first; axis < node.type(0).rank() - 2 + first; ++axis) op.axes.push_back(axis);
   set_quantized(node, node.add(op, {dequantized(node, 0, {1, 2})}), {3, 4}, node.type(0).dtype);
 }
 
@@ -106,9 +111,11 @@ void import_QuantizeLinear(OnnxNode& node) { temper::import_QuantizeLinear(node)
 void import_DequantizeLinear(OnnxNode& node) { temper::import_DequantizeLinear(node); }
 
 void import_QLinearAveragePool(OnnxNode& node) {
-  not_channels_last(node);
   const ops::Pool op = import_average_pool(node);
-  set_quantized(node, node.add(op, {dequantized(node, 0, {1, 2})}), {3, 4}, node.type(0).dtype);
+  const ValueId x = dequantized(node, 0, {1, 2});
+  const ValueId y =
+      channels_last(node) ? channels_to_end(node, node.add(op, {channels_to_front(node, x)})) : node.add(op, {x});
+  set_quantized(node, y, {3, 4}, node.type(0).dtype);
 }
 
 // Scale and zero point of the result, then data, scale and zero point of each input.

@@ -300,8 +300,14 @@ void import_MultiHeadAttention(OnnxNode& node) {
   const TensorType q = node.type(0);
   ops::Attention op;
   op.heads = op.kv_heads = heads_of(node, "num_heads");
-  if (q.rank() != 3 || !node.has(1) || !node.has(2) || node.type(1).rank() != 3 || node.type(2).rank() != 3)
-    node.unsupported("packed or transposed q, k and v");
+  if (q.rank() != 3 || !node.has(1) || !node.has(2)) node.unsupported("packed q, k and v");
+  // Keys and values of a cross attention, as they were computed before: [B,H,L,D].
+  const bool split = node.type(1).rank() == 4;
+  if (node.type(2).rank() != node.type(1).rank() || (!split && node.type(1).rank() != 3))
+    node.unsupported("keys ", node.type(1), " and values ", node.type(2));
+  if (split &&
+      (node.has(6) || node.wants_output(1) || node.wants_output(2) || node.int_attribute("unidirectional", 0) != 0))
+    node.unsupported("a cache or unidirectional, beside keys with heads on an axis of their own,");
   for (size_t i = 8; i < node.input_count(); ++i)
     if (node.has(i)) node.unsupported(i == 8 ? "past_sequence_length" : "cache_indirection");
   if (node.has(6) != node.has(7)) node.bad("there are past keys or past values, but not both");
@@ -309,9 +315,10 @@ void import_MultiHeadAttention(OnnxNode& node) {
   std::vector<ValueId> inputs;
   Dim start = 0;
   for (size_t i = 0; i < 3; ++i) {
-    ValueId x = node.input(i);
-    const Dim width = node.type(i).shape[2];
-    if (node.has(3)) x = node.pointwise(Scalar::add, {x, part(node, node.input(3), 0, start, width)});
+    ValueId x = split && i > 0 ? merge_heads(node, node.input(i)) : node.input(i);
+    const Dim width = shape_of(node, x)[2];
+    if (node.has(3) && !(split && i > 0))
+      x = node.pointwise(Scalar::add, {x, part(node, node.input(3), 0, start, width)});
     start = start + width;
     inputs.push_back(x);
     if (i > 0 && (node.has(6) || node.wants_output(i))) {
