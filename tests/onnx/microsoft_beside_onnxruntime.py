@@ -97,6 +97,19 @@ def channels_last(folder):
         check(folder, "QLinearConv", {"x": image, **of_x, **weights, **of_y, **bias}, (*of_x, *weights, *of_y, *bias), byte, 5, channels_last=1, group=groups, pads=[1, 0, 1, 1])
 
 
+def means(folder):
+    """Of scales that put many means in the middle between two steps: each device rounds them alike."""
+    for op, pool in [("QLinearAveragePool", dict(kernel_shape=[3, 3], pads=[1, 1, 1, 1])), ("QLinearAveragePool", dict(kernel_shape=[2, 3], count_include_pad=1, pads=[1, 0, 0, 1])), ("QLinearGlobalAveragePool", {})]:
+        image = random.integers(0, 256, (2, 8, 12, 13)).astype(np.uint8)
+        of_x, of_y = {"xs": np.array(0.02, np.float32), "xz": np.array(128, np.uint8)}, {"ys": np.array(0.03, np.float32), "yz": np.array(100, np.uint8)}
+        given = {"x": image, **of_x, **of_y}
+        check(folder, op, given, (*of_x, *of_y), (TensorProto.UINT8,), 20, **pool)
+        answer = np.load(folder / "out" / "y0.npy")
+        command = [sys.argv[1], "run", str(folder / "m.onnx"), "--output-dir", str(folder / "out"), "--quiet", "--no-measure", "--device", "reference", "--input", f"x={folder / 'x.npy'}"]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        np.testing.assert_array_equal(answer, np.load(folder / "out" / "y0.npy"), err_msg=f"{op} {pool}")
+
+
 def early(folder):
     integers = (TensorProto.INT64,)
     check(folder, "ExpandDims", {"x": floats(3, 4), "axis": np.array(1, np.int32)}, ("axis",))
@@ -119,5 +132,5 @@ def early(folder):
 
 
 with tempfile.TemporaryDirectory() as name:
-    for part in (products, attention, channels_last, early):
+    for part in (products, attention, channels_last, means, early):
         part(pathlib.Path(name))

@@ -55,6 +55,22 @@ void binary(OnnxNode& node, Scalar op) {
   set_quantized(node, node.pointwise(op, {a, b}), {6, 7}, node.type(0).dtype);
 }
 
+// The mean of input 0 as `mean` takes it of floats, quantized. It is taken of the integers less their zero point, whose
+// sums are exact in any order, and scaled afterwards: a mean that lies in the middle between two steps does so in every
+// kernel.
+template <class F>
+void set_quantized_mean(OnnxNode& node, const F& mean) {
+  check_scales(node, 1, false);
+  std::vector<ValueId> inputs{node.input(0)};
+  std::vector<DType> dtypes{node.type(0).dtype};
+  if (node.has(2)) inputs.push_back(flat_scalar(node, 2)), dtypes.push_back(node.type(2).dtype);
+  ProgramBuilder b(dtypes);
+  int whole = b.cast(0, DType::f32);
+  if (node.has(2)) whole = b.op(Scalar::sub, whole, b.cast(1, DType::f32));
+  const ValueId y = mean(node.program(b.result(whole), inputs));
+  set_quantized(node, node.pointwise(Scalar::mul, {y, flat_scalar(node, 1)}), {3, 4}, node.type(0).dtype);
+}
+
 bool channels_last(OnnxNode& node) { return node.int_attribute("channels_last", 0) != 0; }
 
 }  // namespace
@@ -96,7 +112,7 @@ void import_QLinearGlobalAveragePool(OnnxNode& node) {
   ops::Reduce op;
   op.kind = ops::ReduceKind::mean;
   for (int64_t axis = first; axis < node.type(0).rank() - 2 + first; ++axis) op.axes.push_back(axis);
-  set_quantized(node, node.add(op, {dequantized(node, 0, {1, 2})}), {3, 4}, node.type(0).dtype);
+  set_quantized_mean(node, [&](ValueId x) { return node.add(op, {x}); });
 }
 
 // Condition, then data, scale and zero point of each side, then scale and zero point of the result.
@@ -112,10 +128,10 @@ void import_DequantizeLinear(OnnxNode& node) { temper::import_DequantizeLinear(n
 
 void import_QLinearAveragePool(OnnxNode& node) {
   const ops::Pool op = import_average_pool(node);
-  const ValueId x = dequantized(node, 0, {1, 2});
-  const ValueId y =
-      channels_last(node) ? channels_to_end(node, node.add(op, {channels_to_front(node, x)})) : node.add(op, {x});
-  set_quantized(node, y, {3, 4}, node.type(0).dtype);
+  const bool last = channels_last(node);
+  set_quantized_mean(node, [&](ValueId x) {
+    return last ? channels_to_end(node, node.add(op, {channels_to_front(node, x)})) : node.add(op, {x});
+  });
 }
 
 // Scale and zero point of the result, then data, scale and zero point of each input.
