@@ -117,6 +117,13 @@ CastOptions cast_options(const OnnxNode& node) {
 
 ValueId as_codes(OnnxNode& node, ValueId x, DType to) { return bits_as(node, x, to); }
 
+ValueId movable(OnnxNode& node, ValueId x) {
+  if (!x.valid() || node.graph().type(x).dtype != DType::string) return x;
+  return as_codes(node, x, carrier_of(DType::string));
+}
+
+ValueId moved(OnnxNode& node, ValueId x, DType like) { return like == DType::string ? as_codes(node, x, like) : x; }
+
 ValueId computable(OnnxNode& node, ValueId x) {
   const DType from = node.graph().type(x).dtype;
   if (!is_stored_only(from)) return x;

@@ -32,4 +32,9 @@ ValueId computable(OnnxNode& node, ValueId x);
 // strings.
 ValueId as_codes(OnnxNode& node, ValueId x, DType to);
 
+// Strings as integers that are equal where the strings are, which any op may move; other values stay as they are. And
+// back to what `like` is of.
+ValueId movable(OnnxNode& node, ValueId x);
+ValueId moved(OnnxNode& node, ValueId x, DType like);
+
 }  // namespace temper

@@ -2,7 +2,7 @@
 // Imports Pad.
 #include "graph/ops/pad.h"
 
-#include "onnx/node.h"
+#include "onnx/small_types.h"
 
 namespace temper {
 
@@ -25,7 +25,8 @@ void import_Pad(OnnxNode& node) {
     axes = node.optional_input(3);
   }
   if (op.kind != ops::PadKind::constant) value = {};
-  node.set_output(0, node.add(op, {node.input(0), value, pads, axes}));
+  const ValueId y = node.add(op, {movable(node, node.input(0)), movable(node, value), pads, axes});
+  node.set_output(0, moved(node, y, node.type(0).dtype));
 }
 
 }  // namespace temper

@@ -23,12 +23,6 @@ void binary_swapped(OnnxNode& node, Scalar op) {
   node.set_output(0, node.pointwise(op, {b, a}));
 }
 
-// Other values stay as they are.
-ValueId codes_of_strings(OnnxNode& node, ValueId x) {
-  const DType dtype = node.graph().type(x).dtype;
-  return dtype == DType::string ? as_codes(node, x, carrier_of(dtype)) : x;
-}
-
 }  // namespace
 
 #define TEMPER_IMPORT(name, how, op) \
@@ -135,14 +129,13 @@ void import_IsInf(OnnxNode& node) {
 // Equal strings have equal codes (base/string_table.h).
 void import_Equal(OnnxNode& node) {
   const auto [a, b] = binary_inputs(node);
-  node.set_output(0, node.pointwise(Scalar::equal, {codes_of_strings(node, a), codes_of_strings(node, b)}));
+  node.set_output(0, node.pointwise(Scalar::equal, {movable(node, a), movable(node, b)}));
 }
 
 void import_Where(OnnxNode& node) {
-  const ValueId a = codes_of_strings(node, node.input(1)), b = codes_of_strings(node, node.input(2));
+  const ValueId a = movable(node, node.input(1)), b = movable(node, node.input(2));
   const ValueId chosen = node.pointwise(Scalar::where, {node.input(0), a, b});
-  const DType dtype = node.type(1).dtype;
-  node.set_output(0, dtype == DType::string ? as_codes(node, chosen, dtype) : chosen);
+  node.set_output(0, moved(node, chosen, node.type(1).dtype));
 }
 
 }  // namespace temper

@@ -5,7 +5,7 @@
 #include "graph/ops/broadcast.h"
 #include "graph/ops/gather.h"
 #include "graph/ops/shape.h"
-#include "onnx/node.h"
+#include "onnx/small_types.h"
 #include "onnx/tensor_proto.h"
 
 namespace temper {
@@ -48,9 +48,10 @@ void import_OneHot(OnnxNode& node) {
   const int from_front = b.op(Scalar::where, b.op(Scalar::less, 0, zero), b.op(Scalar::add, 0, 1), 0);
   const ValueId hot =
       node.program(b.result(b.op(Scalar::equal, from_front, 2)), {index, depth, node.reshape(range, classes)});
-  const ValueId off = node.add(ops::Gather{}, {node.input(2), number(node, 0)}),
-                on = node.add(ops::Gather{}, {node.input(2), number(node, 1)});
-  node.set_output(0, node.pointwise(Scalar::where, {hot, on, off}));
+  const ValueId values = movable(node, node.input(2));
+  const ValueId off = node.add(ops::Gather{}, {values, number(node, 0)}),
+                on = node.add(ops::Gather{}, {values, number(node, 1)});
+  node.set_output(0, moved(node, node.pointwise(Scalar::where, {hot, on, off}), node.type(2).dtype));
 }
 
 void import_EyeLike(OnnxNode& node) {

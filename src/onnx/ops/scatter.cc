@@ -6,7 +6,7 @@
 #include "graph/ops/broadcast.h"
 #include "graph/ops/range.h"
 #include "graph/ops/shape.h"
-#include "onnx/node.h"
+#include "onnx/small_types.h"
 
 namespace temper {
 
@@ -18,13 +18,21 @@ ops::ScatterReduction reduction_of(OnnxNode& node) {
     if (names[i] == word) return ops::ScatterReduction(i);
   node.bad("reduction is '", word, "'");
 }
+
+void set_scattered(OnnxNode& node, const ops::Scatter& op) {
+  const DType dtype = node.type(0).dtype;
+  if (dtype == DType::string && op.reduction != ops::ScatterReduction::none)
+    node.unsupported("the reduction '", enum_names(op.reduction)[size_t(op.reduction)], "' of strings");
+  const ValueId y = node.add(op, {movable(node, node.input(0)), node.input(1), movable(node, node.input(2))});
+  node.set_output(0, moved(node, y, dtype));
+}
 }  // namespace
 
 void import_ScatterElements(OnnxNode& node) {
   ops::Scatter op;
   op.axis = normalize_axis(node.int_attribute("axis", 0), node.type(0).rank());
   op.reduction = reduction_of(node);
-  node.set_output(0, node.add(op, {node.input(0), node.input(1), node.input(2)}));
+  set_scattered(node, op);
 }
 
 void import_Scatter(OnnxNode& node) { import_ScatterElements(node); }
@@ -33,7 +41,7 @@ void import_ScatterND(OnnxNode& node) {
   ops::Scatter op;
   op.kind = ops::ScatterKind::nd;
   op.reduction = reduction_of(node);
-  node.set_output(0, node.add(op, {node.input(0), node.input(1), node.input(2)}));
+  set_scattered(node, op);
 }
 
 // A cache's rows from write_indices[batch] on are replaced by the update's.

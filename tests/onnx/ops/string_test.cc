@@ -33,6 +33,27 @@ TEST(StringImports, EqualAndWhereTakeStrings) {
   EXPECT_EQ(strings_of(run_node({"Where", 16, {same, strings({"x"}), b}})[0]), (Strings{"x", "c", "x"}));
 }
 
+TEST(StringImports, StringsArePaddedScatteredAndPickedByOneHotAndUnique) {
+  const Tensor x = strings({"b", "a", "b"}), at = Tensor::of<int64_t>({1}, {2});
+  const Tensor pads = Tensor::of<int64_t>({2}, {1, 1}), fill = tensor_of_strings({}, Strings{"-"});
+  EXPECT_EQ(strings_of(run_node({"Pad", 21, {x, pads, fill}})[0]), (Strings{"-", "b", "a", "b", "-"}));
+  EXPECT_EQ(strings_of(run_node({"Pad", 21, {x, pads}})[0]), (Strings{"", "b", "a", "b", ""}));
+  EXPECT_EQ(strings_of(run_node({"ScatterElements", 18, {x, at, strings({"c"})}})[0]), (Strings{"b", "a", "c"}));
+  EXPECT_EQ(strings_of(run_node({"ScatterND", 18, {x, Tensor::of<int64_t>({1, 1}, {0}), strings({"c"})}})[0]),
+            (Strings{"c", "a", "b"}));
+  EXPECT_EQ(strings_of(run_node({"OneHot", 11, {at, Tensor::of<int64_t>({}, {3}), strings({"off", "on"})}})[0]),
+            (Strings{"off", "off", "on"}));
+  NodeCase unique{"Unique", 11, {x}, [](onnx::NodeProto& node) { set_attribute(node, "sorted", int64_t(0)); }, 4};
+  const auto found = run_node(unique);
+  EXPECT_EQ(strings_of(found[0]), (Strings{"b", "a"}));
+  EXPECT_EQ(found[2].to_ints(), (std::vector<int64_t>{0, 1, 0}));
+  unique.attributes = {};
+  EXPECT_EQ(import_error(unique), ErrorKind::unsupported);
+  NodeCase largest{"ScatterND", 18, {x, Tensor::of<int64_t>({1, 1}, {0}), strings({"c"})}};
+  largest.attributes = [](onnx::NodeProto& node) { set_attribute(node, "reduction", "max"); };
+  EXPECT_EQ(import_error(largest), ErrorKind::unsupported);
+}
+
 TEST(StringImports, CastGoesOverF32ToTypesThatAreStoredOnly) {
   const auto cast = [](const Tensor& x, int32_t to) {
     return run_node({"Cast", 23, {x}, [=](onnx::NodeProto& node) { set_attribute(node, "to", int64_t(to)); }})[0];
