@@ -16,6 +16,16 @@ struct BoundStep {
   std::vector<void*> outputs;
 };
 
+// Launches the kernel of a step; an Error says which step it was.
+inline void launch(const BoundStep& step, const Buffers& buffers) {
+  with_context(
+      [&] {
+        return step.step->is_reorder() ? step.step->node
+                                       : concat(name_of(step.step->problem.op), " '", step.step->node, "'");
+      },
+      [&] { step.kernel->launch(buffers); });
+}
+
 class BoundSteps {
  public:
   // Loads the kernels. The plan may come from a file: what only the tactic and its kernel can tell about it is checked

@@ -80,7 +80,7 @@ void DeviceExecutor::find_buffers() {
 void DeviceExecutor::put_in_steps(std::span<const void* const> inputs, std::span<void* const> outputs) {
   steps_.each(inputs, outputs, [](size_t, size_t, BoundStep& step, const Buffers& buffers) {
     const StepRange range(step.step->node);
-    step.kernel->launch(buffers);
+    launch(step, buffers);
   });
 }
 
@@ -238,7 +238,7 @@ void DeviceExecutor::run_timed(std::span<const void* const> inputs, std::span<vo
 void DeviceExecutor::run_waiting(std::span<const void* const> inputs, std::span<void* const> outputs) {
   to_device(inputs);
   steps_.each(inputs_, outputs_, [&](size_t, size_t, BoundStep& step, const Buffers& buffers) {
-    step.kernel->launch(buffers);
+    launch(step, buffers);
     queue_.wait();
   });
   to_host(outputs);
@@ -316,14 +316,15 @@ std::vector<std::vector<std::vector<double>>> DeviceExecutor::steps_on_device(in
   };
   std::vector<Timed> timed;
   const auto start = queue_.make_event();
-  steps_.each(inputs_, outputs_,
-              [&](size_t s, size_t i, BoundStep&, const Buffers&) { timed.push_back({s, i, queue_.make_event()}); });
+  steps_.each(inputs_, outputs_, [&](size_t s, size_t i, BoundStep&, const Buffers&) {
+    timed.push_back({s, i, queue_.make_event()});
+  });
   // One behind the other without gaps that the host makes: all are in the queue before the first ends.
   const auto steps = queue_.capture([&] {
     queue_.record(*start);
     size_t next = 0;
     steps_.each(inputs_, outputs_, [&](size_t, size_t, BoundStep& step, const Buffers& buffers) {
-      step.kernel->launch(buffers);
+      launch(step, buffers);
       queue_.record(*timed[next++].after);
     });
   });
@@ -367,7 +368,7 @@ void DeviceExecutor::run_observed(std::span<const void* const> inputs, std::span
       copies.clear();
     };
     show(observer.before);
-    step.kernel->launch(buffers);
+    launch(step, buffers);
     show(observer.after);
   });
   to_host(outputs);

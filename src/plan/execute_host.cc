@@ -54,7 +54,7 @@ void HostExecutor::run_slice(size_t s, int chain, int64_t slice, std::span<const
   if (!ms || chain != 0) {
     for (BoundStep& step : steps) {
       const StepRange range(step.step->node);
-      step.kernel->launch(steps_.bind(segment, step, chain, slice, inputs, outputs));
+      launch(step, steps_.bind(segment, step, chain, slice, inputs, outputs));
     }
     return;
   }
@@ -62,7 +62,7 @@ void HostExecutor::run_slice(size_t s, int chain, int64_t slice, std::span<const
   for (size_t i = 0; i < steps.size(); ++i) {
     {
       const StepRange range(steps[i].step->node);
-      steps[i].kernel->launch(steps_.bind(segment, steps[i], chain, slice, inputs, outputs));
+      launch(steps[i], steps_.bind(segment, steps[i], chain, slice, inputs, outputs));
     }
     const auto now = std::chrono::steady_clock::now();
     (*ms)[s][i] += std::chrono::duration<double, std::milli>(now - before).count();
@@ -77,7 +77,7 @@ void HostExecutor::run_observed(std::span<const void* const> inputs, std::span<v
     if (observer.before) observer.before(*step.step, buffers);
     {
       const SubnormalsAsZero subnormals(subnormals_as_zero_);
-      step.kernel->launch(buffers);
+      launch(step, buffers);
     }
     if (observer.after) observer.after(*step.step, buffers);
   });

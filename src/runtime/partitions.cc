@@ -587,10 +587,18 @@ std::vector<Tensor> PartitionedRunner::run(const std::vector<Tensor>& model_inpu
       std::vector<Tensor> arguments;
       for (const Source& source : each.inputs) arguments.push_back(tensor_of(source));
       const Node& node = each.node;
-      auto given = each.runner ? run_loop_of(each, arguments)
-                   : engine_.device().backend == "reference"
-                       ? run_node(node.op, arguments, node.name)
-                       : run_eager(node.op, arguments, node.name, engine_.threads());
+      const auto run = [&] {
+        if (each.runner) return run_loop_of(each, arguments);
+        try {
+          return engine_.device().backend == "reference" ? run_node(node.op, arguments, node.name)
+                                                         : run_eager(node.op, arguments, node.name, engine_.threads());
+        } catch (const Error& error) {
+          // What an op cannot do with sizes that are data is no fault of the file.
+          if (error.kind() != ErrorKind::bad_file) throw;
+          fail(ErrorKind::usage, error.what());
+        }
+      };
+      auto given = run();
       for (Tensor& result : given) eager.push_back(std::move(result));
       if (!timed_) continue;
       const std::chrono::duration<double, std::milli> taken = std::chrono::steady_clock::now() - begin;

@@ -373,5 +373,36 @@ TEST(Shapes, ASizeThatDataDecideReachesNodesThatReadNoneOfTheData) {
   }
 }
 
+std::pair<ErrorKind, std::string> error_of_run(const std::string& text, const std::vector<Tensor>& inputs) {
+  const auto engine = std::make_shared<Engine>(info_of("cpu"), parse_graph(text), 1);
+  Session session(engine);
+  try {
+    session.run(inputs);
+  } catch (const Error& error) { return {error.kind(), error.what()}; }
+  return {ErrorKind::check_failed, "no error"};
+}
+
+TEST(Shapes, AnErrorOfARunNamesTheStepAndWhatDataAskForIsUsage) {
+  const auto [kind, text] = error_of_run(
+      "graph \"g\"\n"
+      "input %x: f32[4]\n"
+      "input %i: i64[2]\n"
+      "%picked: f32[2] = gather(%x, %i) axis=0\n"
+      "output \"picked\" = %picked\n",
+      {Tensor(DType::f32, {4}), Tensor::of<int64_t>({2}, {1, 4})});
+  EXPECT_EQ(kind, ErrorKind::usage);
+  EXPECT_EQ(text, "gather 'picked': the index 4 is outside of an axis of 4 elements");
+  const auto [of_range, message] = error_of_run(
+      "graph \"g\"\n"
+      "input %a: f32[]\n"
+      "input %b: f32[]\n"
+      "input %c: f32[]\n"
+      "%r: f32[$r.0.0] = range(%a, %b, %c)\n"
+      "output \"r\" = %r\n",
+      {Tensor::of<float>({}, {0}), Tensor::of<float>({}, {1}), Tensor::of<float>({}, {0})});
+  EXPECT_EQ(of_range, ErrorKind::usage);
+  EXPECT_EQ(message, "range 'r': a range with delta 0");
+}
+
 }  // namespace
 }  // namespace temper

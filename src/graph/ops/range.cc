@@ -14,6 +14,7 @@ Dim length_of(const Tensor& start, const Tensor& limit, const Tensor& delta) {
     return n.value() < 0 ? Dim(0) : n;
   }
   const double n = std::ceil((limit.to_doubles()[0] - start.to_doubles()[0]) / delta.to_doubles()[0]);
+  if (delta.to_doubles()[0] == 0) fail(ErrorKind::bad_file, "a range with delta 0");
   if (!(n < 1e15)) fail(ErrorKind::bad_file, "a range of ", n, " elements");
   return n > 0 ? Dim(int64_t(n)) : Dim(0);
 }

@@ -2,6 +2,8 @@
 // Imports Expand and Tile.
 #include "graph/ops/broadcast.h"
 
+#include <cmath>
+
 #include "graph/ops/concat.h"
 #include "graph/ops/reshape.h"
 #include "graph/ops/shape.h"
@@ -18,10 +20,16 @@ void import_Tile(OnnxNode& node) {
   const int64_t rank = int64_t(shape.size());
   ValueId repeats;
   if (node.opset() < 6) {  // tiles and axis are inputs
-    const auto tiles = node.constant_ints(1, "tiles"), axis = node.constant_ints(2, "axis");
-    if (tiles.size() != 1 || axis.size() != 1) node.bad("tiles and axis are not scalars");
+    // Numbers of the type of what is tiled.
+    const auto whole = [&](size_t i, std::string_view what) {
+      const auto values = node.constant_doubles(i, what);
+      if (values.size() != 1 || !(std::abs(values[0]) < 1e9) || values[0] != std::floor(values[0]))
+        node.bad(what, " is no whole number");
+      return int64_t(values[0]);
+    };
+    const int64_t tiles = whole(1, "tiles"), axis = whole(2, "axis");
     std::vector<int64_t> all(size_t(rank), 1);
-    all[size_t(normalize_axis(axis[0], rank))] = tiles[0];
+    all[size_t(normalize_axis(axis, rank))] = tiles;
     repeats = node.ints(all);
   } else {
     repeats = node.input(1);

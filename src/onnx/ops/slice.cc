@@ -2,6 +2,8 @@
 // Imports Slice and Split.
 #include "graph/ops/slice.h"
 
+#include <cmath>
+
 #include "onnx/node.h"
 
 namespace temper {
@@ -24,11 +26,20 @@ void import_Split(OnnxNode& node) {
   const size_t axis = size_t(normalize_axis(node.int_attribute("axis", 0), int64_t(shape.size())));
   const int64_t parts = int64_t(node.output_count());
   std::optional<Contents> sizes;
+  if (node.has(1) && is_float(node.type(1).dtype)) {
+    // In opset 1 they are of the type of what is split.
+    if (node.opset() > 1) node.bad("split is ", node.type(1));
+    sizes.emplace();
+    for (double size : node.constant_doubles(1, "split")) {
+      if (!(size >= 0 && size < 1e15) || size != std::floor(size)) node.bad("a part of ", size, " elements");
+      sizes->push_back(Dim(int64_t(size)));
+    }
+  }
   const bool by_attribute = node.opset() < 13 && !node.has(1);
-  if (by_attribute && node.has_attribute("split")) {
+  if (!sizes && by_attribute && node.has_attribute("split")) {
     const auto split = node.ints_attribute("split", {});
     sizes.emplace(split.begin(), split.end());
-  } else if (!node.has(1)) {
+  } else if (!sizes && !node.has(1)) {
     const Dim& size = shape[axis];
     sizes.emplace();
     if (node.opset() >= 18) {
@@ -42,7 +53,7 @@ void import_Split(OnnxNode& node) {
         node.bad("axis ", axis, " of ", node.type(0), " does not split into ", parts, " equal parts");
       sizes->assign(size_t(parts), floor_div(size, Dim(parts)));
     }
-  } else if (node.contents(1)) {
+  } else if (!sizes && node.contents(1)) {
     sizes = *node.contents(1);
   }
   if (sizes) {
