@@ -119,9 +119,8 @@ ValueId computed_transform(OnnxNode& node, ValueId x, int64_t axis, ValueId n, b
     share = Div(part_, n_) angle = Mul(share, turn) cos0 = Cos(angle) sin0 = Sin(angle)
     )",
       // The frequencies that are left out are the conjugates of those that have a partner.
-      real
-          ? R"( twice = Mul(rows, two) at_end = Equal(twice, n) at_start = Equal(rows, zero) alone = Or(at_end, at_start)
-    two_ = CastLike(two, unit) weight = Where(alone, unit, two_) scale = Div(weight, n_)
+      real      ? R"( twice = Mul(rows, two) at_end = Equal(twice, n) at_start = Equal(rows, zero)
+    alone = Or(at_end, at_start) two_ = CastLike(two, unit) weight = Where(alone, unit, two_) scale = Div(weight, n_)
     )"
       : inverse ? "scale = Div(unit, n_)\n"
                 : "scale = Identity(unit)\n",
