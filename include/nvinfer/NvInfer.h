@@ -106,8 +106,10 @@ class INetworkDefinition : public stand_in::Recorded {
     return network_.tensor(
         temper_nv_network_add_input(network_.native, name, static_cast<int32_t>(type), wide.d, wide.rank));
   }
-  void markOutput(ITensor& tensor) noexcept { temper_nv_network_mark(network_.native, tensor.number(), 1); }
-  void unmarkOutput(ITensor& tensor) noexcept { temper_nv_network_mark(network_.native, tensor.number(), 0); }
+  void markOutput(ITensor& tensor) noexcept { temper_nv_network_mark(network_.native, tensor.number_in(network_), 1); }
+  void unmarkOutput(ITensor& tensor) noexcept {
+    temper_nv_network_mark(network_.native, tensor.number_in(network_), 0);
+  }
 
   IConvolutionLayer* addConvolutionNd(ITensor& input, stand_in::Count nbOutputMaps, Dims const& kernelSize,
                                       Weights kernelWeights, Weights biasWeights) noexcept {
@@ -370,7 +372,7 @@ class INetworkDefinition : public stand_in::Recorded {
   template <class Layer>
   Layer* add_of(char const* type, ITensor const* const* inputs, int32_t count) noexcept {
     std::vector<int32_t> numbers;
-    for (int32_t i = 0; i < count; ++i) numbers.push_back(inputs[i] ? inputs[i]->number() : -1);
+    for (int32_t i = 0; i < count; ++i) numbers.push_back(inputs[i] ? inputs[i]->number_in(network_) : -1);
     return static_cast<Layer*>(
         network_.layer(temper_nv_network_add_layer(network_.native, type, numbers.data(), count)));
   }

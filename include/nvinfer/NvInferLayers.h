@@ -269,7 +269,12 @@ class ITensor {
     char const* const name = temper_nv_tensor_dim_name(network_.native, number_, index);
     return name ? (dim_name_ = name).c_str() : nullptr;
   }
-  int32_t number() const noexcept { return number_; }
+  // -2, which no network has, in another network than its own.
+  int32_t number_in(stand_in::Network const& network) const noexcept {
+    if (&network == &network_) return number_;
+    stand_in::error(network.log, "a tensor of another network was given");
+    return -2;
+  }
 
  protected:
   ITensor(stand_in::Network& network, int32_t number) noexcept : network_(network), number_(number) {}
@@ -311,7 +316,7 @@ class ILayer {
     return network_.tensor(temper_nv_layer_output(network_.native, number_, index));
   }
   void setInput(int32_t index, ITensor& tensor) noexcept {
-    temper_nv_layer_set_input(network_.native, number_, index, tensor.number());
+    temper_nv_layer_set_input(network_.native, number_, index, tensor.number_in(network_));
   }
 #if TEMPER_NVINFER_API < 1100
   // Counts with kPREFER_PRECISION_CONSTRAINTS and kOBEY_PRECISION_CONSTRAINTS; otherwise types are chosen by the flags

@@ -268,6 +268,14 @@ nb::bytes build(const nvinfer::Network& network, nb::dict given, nb::object log)
   return nb::bytes(plan.data(), plan.size());
 }
 
+// An edit of a network: where it fails, builds of it do from then on.
+template <class... Arguments>
+auto edit(void (nvinfer::Network::*does)(Arguments...)) {
+  return [does](nvinfer::Network& self, Arguments... arguments) {
+    self.take([&](nvinfer::Network& network) { (network.*does)(std::forward<Arguments>(arguments)...); });
+  };
+}
+
 }  // namespace
 
 void bind_nvinfer(nb::module_& module) {
@@ -291,8 +299,8 @@ void bind_nvinfer(nb::module_& module) {
       .def("add_input", [](Network& self, const std::string& name, int32_t dtype,
                            nb::handle dims) { return self.add_input(name, type_from(dtype), dims_of(dims)); })
       .def("add_layer", &Network::add_layer)
-      .def("mark_output", &Network::mark_output)
-      .def("unmark_output", &Network::unmark_output)
+      .def("mark_output", edit(&Network::mark_output))
+      .def("unmark_output", edit(&Network::unmark_output))
       // (name, TensorRT's word for what it is, or "", tensors, tensors)
       .def("layer",
            [](const Network& self, int index) {
@@ -300,22 +308,31 @@ void bind_nvinfer(nb::module_& module) {
              return nb::make_tuple(layer.name, layer.type, layer.inputs, layer.outputs);
            })
       .def("is_parsed", &Network::is_parsed)
-      .def("rename_layer", &Network::rename_layer)
-      .def("set_layer_input", &Network::set_input)
-      .def("set_ints", [](Network& self, int layer, const std::string& setting,
-                          std::vector<int64_t> values) { self.set(layer, setting, std::move(values)); })
-      .def("set_reals", [](Network& self, int layer, const std::string& setting,
-                           std::vector<double> values) { self.set(layer, setting, std::move(values)); })
-      .def("set_text", [](Network& self, int layer, const std::string& setting,
-                          std::string text) { self.set(layer, setting, std::move(text)); })
+      .def("rename_layer", edit(&Network::rename_layer))
+      .def("set_layer_input", edit(&Network::set_input))
+      .def("end_builds", &Network::end_builds)
+      .def("set_ints",
+           [](Network& self, int layer, const std::string& setting, std::vector<int64_t> values) {
+             self.take([&](Network& network) { network.set(layer, setting, std::move(values)); });
+           })
+      .def("set_reals",
+           [](Network& self, int layer, const std::string& setting, std::vector<double> values) {
+             self.take([&](Network& network) { network.set(layer, setting, std::move(values)); });
+           })
+      .def("set_text",
+           [](Network& self, int layer, const std::string& setting, std::string text) {
+             self.take([&](Network& network) { network.set(layer, setting, std::move(text)); });
+           })
       // So many elements at the address, which are copied.
       .def("set_weights",
            [](Network& self, int layer, const std::string& setting, int32_t dtype, uintptr_t at, int64_t count) {
-             Tensor weights(type_from(dtype), {count});
-             if (count) std::memcpy(weights.raw_mutable(), nvinfer::at_address(at), size_t(weights.bytes()));
-             self.set(layer, setting, std::move(weights));
+             self.take([&](Network& network) {
+               Tensor weights(type_from(dtype), {count});
+               if (count) std::memcpy(weights.raw_mutable(), nvinfer::at_address(at), size_t(weights.bytes()));
+               network.set(layer, setting, std::move(weights));
+             });
            })
-      .def("reset", &Network::reset)
+      .def("reset", edit(&Network::reset))
       // A list, a text, (number of a type, bytes), or None.
       .def("setting",
            [](const Network& self, int layer, const std::string& name) -> nb::object {
@@ -337,12 +354,18 @@ void bind_nvinfer(nb::module_& module) {
       .def("tensor_name", &Network::tensor_name)
       .def("is_input", &Network::is_input)
       .def("is_output", &Network::is_output)
-      .def("rename", &Network::rename)
-      .def("set_type", [](Network& self, int tensor, int32_t dtype) { self.set_type(tensor, type_from(dtype)); })
-      .def("reset_type", &Network::reset_type)
+      .def("rename", edit(&Network::rename))
+      .def("set_type",
+           [](Network& self, int tensor, int32_t dtype) {
+             self.take([&](Network& network) { network.set_type(tensor, type_from(dtype)); });
+           })
+      .def("reset_type", edit(&Network::reset_type))
       .def("is_type_set", &Network::is_type_set)
-      .def("set_dims", [](Network& self, int tensor, nb::handle dims) { self.set_dims(tensor, dims_of(dims)); })
-      .def("name_dim", &Network::name_dim)
+      .def("set_dims",
+           [](Network& self, int tensor, nb::handle dims) {
+             self.take([&](Network& network) { network.set_dims(tensor, dims_of(dims)); });
+           })
+      .def("name_dim", edit(&Network::name_dim))
       .def("dim_name", &Network::dim_name);
   module.def("nv_build", build);
   nb::class_<nvinfer::Refitter>(module, "NvRefitter")

@@ -266,7 +266,8 @@ class TensorrtApiTest(Case):
         network = builder.create_network(1 << int(trt.NetworkDefinitionCreationFlag.STRONGLY_TYPED))
         config = configured(builder, network, logger)
         self.use_network(network, builder, api)
-        self.use_parser(network, api)
+        network = builder.create_network(1 << int(trt.NetworkDefinitionCreationFlag.STRONGLY_TYPED))
+        self.use_parser(network, builder, api)
         self.use_config(config, builder, api)
         config.clear_flag(trt.BuilderFlag.TF32)
         config.set_flag(trt.BuilderFlag.TF32)
@@ -453,7 +454,7 @@ class TensorrtApiTest(Case):
         network.unmark_output(out)
         self.assertEqual(network.num_outputs, 0)
 
-    def use_parser(self, network, api):
+    def use_parser(self, network, builder, api):
         parser = trt.OnnxParser(network, self.logger)
         parser.flags = 0
         parser.set_flag(trt.OnnxParserFlag.NATIVE_INSTANCENORM)
@@ -463,10 +464,12 @@ class TensorrtApiTest(Case):
         self.assertTrue(parser.parse_from_file(DIGITS))
         with open(DIGITS, "rb") as file:
             model = file.read()
+        parser = trt.OnnxParser(builder.create_network(), self.logger)
         if api != "11.1":
             self.assertTrue(parser.parse_with_weight_descriptors(model))
         else:
             self.assertTrue(parser.set_builder_config(None))
+        parser = trt.OnnxParser(builder.create_network(), self.logger)
         self.assertFalse(parser.parse(b"no model"))
         self.assertIn("ONNX", parser.get_error(0).desc())
         parser.clear_errors()

@@ -341,12 +341,41 @@ class LayersTest(Case):
         network.mark_output(best.get_output(1))
         self.assertEqual((network.num_layers, network.get_output(0).name), (before + 1, "class"))
         network.get_input(0).name = "picture"
-        with self.assertRaises(temper.Error):
-            network.get_layer(0)._native.set_ints(0, "stride", [1])
         x = self.random.uniform(0, 1, (4, 1, 8, 8)).astype("float32")
         got = self.run_network(network, {"picture": x}, {"picture": [(1, 1, 8, 8), (4, 1, 8, 8), (4, 1, 8, 8)]})
         expected = onnxruntime.InferenceSession(DIGITS).run(None, {"image": x})[0].argmax(1)
         numpy.testing.assert_array_equal(got["class"][:, 0], expected)
+
+    def test_a_parsed_network_gets_other_dimensions_and_layers_in_front(self):
+        network = self.network()
+        self.assertTrue(trt.OnnxParser(network, self.logger).parse_from_file(DIGITS))
+        image = network.get_input(0)
+        image.shape = (3, 1, 8, 8)
+        self.assertEqual(network.get_output(0).shape, (3, 10))
+        half = network.add_constant((1, 1, 1, 1), numpy.array([0.5], "float32")).get_output(0)
+        network.get_layer(0).set_input(0, network.add_elementwise(image, half, trt.ElementWiseOperation.PROD).get_output(0))
+        x = self.random.uniform(0, 1, (3, 1, 8, 8)).astype("float32")
+        expected = onnxruntime.InferenceSession(DIGITS).run(None, {"image": x / 2})[0]
+        numpy.testing.assert_allclose(self.run_network(network, {"image": x})["logits"], expected, atol=1e-4)
+
+    def test_a_refused_edit_ends_the_build(self):
+        def build(edit):
+            network = self.network()
+            self.assertTrue(trt.OnnxParser(network, self.logger).parse_from_file(DIGITS))
+            network.get_input(0).shape = (1, 1, 8, 8)
+            edit(network)
+            return self.builder.build_serialized_network(network, self.builder.create_builder_config())
+
+        def other(network):
+            network.get_layer(0).set_input(0, self.network().add_input("image", F, (1, 1, 8, 8)))
+
+        self.assertIsNotNone(build(lambda network: None))
+        self.assertIsNone(build(lambda network: setattr(network.get_input(0), "dtype", trt.int8)))
+        self.assertIsNone(build(lambda network: trt.OnnxParser(network, self.logger).parse_from_file(DIGITS)))
+        self.assertIsNone(build(lambda network: network.mark_output(network.get_input(0))))
+        self.assertIsNone(build(other))
+        self.assertIn("'image' is a tensor of another network", self.logger.lines[-1])
+        self.assertIsNone(self.network().add_softmax(self.network().add_input("x", F, (2,))))
 
     def refittable(self, network, profile=None):
         config = self.builder.create_builder_config()

@@ -246,10 +246,9 @@ int32_t temper_nv_network_parse(temper_nv_network* network, const void* bytes, s
     nvinfer::Network read = network->network;
     read.parse(path ? std::string() : std::string(static_cast<const char*>(bytes), size), text_of(path), errors);
     for (const std::string& text : errors) say(Severity::error, text);
-    if (!errors.empty()) return 0;
-    check_tensors(tensors_of(read));
+    if (errors.empty()) check_tensors(tensors_of(read));
     network->network = std::move(read);
-    return 1;
+    return int(errors.empty());
   });
 }
 
@@ -263,7 +262,7 @@ T asked(const temper_nv_network* network, T otherwise, Use&& use) {
 template <class Use>
 int32_t changed(temper_nv_network* network, Use&& use) {
   return or_else(network->logger, 0, [&] {
-    use(network->network);
+    network->network.take(use);
     return 1;
   });
 }

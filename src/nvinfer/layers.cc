@@ -36,19 +36,27 @@ int64_t product(const Dims& dims) {
 class Lowering {
  public:
   Lowering(Graph& graph, const Layer& layer, std::vector<ValueId> inputs, const LayerRules& its_rules)
-      : rules(its_rules), graph_(graph), layer_(layer), inputs_(std::move(inputs)) {}
+      : rules(its_rules), graph_(graph), layer_(layer), inputs_(std::move(inputs)), is_read_(inputs_.size(), false) {}
 
   const LayerRules& rules;
 
   // ---- what the layer is told ----
   size_t input_count() const { return inputs_.size(); }
   bool has(size_t i) const { return i < inputs_.size() && inputs_[i].valid(); }
-  ValueId in(size_t i) const {
+  ValueId in(size_t i) {
     if (!has(i)) bad("input ", i, " is missing");
+    is_read_[i] = true;
     return inputs_[i];
+  }
+  // An input that nobody asked for would be left out of the answer.
+  void refuse_unread() const {
+    for (size_t i = 0; i < inputs_.size(); ++i)
+      if (has(i) && !is_read_[i]) refuse("input ", i, " of the layer");
   }
   const TensorType& type(ValueId value) const { return graph_.type(value); }
   int64_t rank(ValueId value) const { return type(value).rank(); }
+  // Null where it is no constant.
+  const Tensor* known(ValueId value) const { return graph_.constant(value); }
   bool is_set(std::string_view name) const { return layer_.settings.find(name) != layer_.settings.end(); }
   std::vector<int64_t> ints(std::string_view name) const { return of<std::vector<int64_t>>(name); }
   std::vector<int64_t> ints(std::string_view name, std::vector<int64_t> otherwise) const {
@@ -151,6 +159,7 @@ class Lowering {
   Graph& graph_;
   const Layer& layer_;
   std::vector<ValueId> inputs_;
+  std::vector<bool> is_read_;  // by input
 
   template <class T>
   const T& of(std::string_view name) const {
@@ -631,11 +640,22 @@ ValueId scale_of(Lowering& l) {
   const bool whole = std::all_of(shape.begin(), shape.end(), [](const Dim& dim) { return dim == Dim(1); });
   return whole ? l.node("Reshape", {l.in(1), l.int_list({})}) : l.in(1);
 }
+// TensorRT's zero points are 0.
+void check_zero_point(Lowering& l) {
+  if (!l.has(2)) return;
+  const Tensor* const zero = l.known(l.in(2));
+  if (!zero) l.refuse("a zero point that is no constant");
+  const std::vector<double> values = zero->to_doubles();
+  if (std::any_of(values.begin(), values.end(), [](double value) { return value != 0; }))
+    l.refuse("a zero point that is not 0");
+}
 Values quantize(Lowering& l) {
+  check_zero_point(l);
   const ValueId scale = scale_of(l);
   return {l.node("QuantizeLinear", {l.in(0), scale}, concat("output_dtype = 3, axis = ", l.number("axis", 1)))};
 }
 Values dequantize(Lowering& l) {
+  check_zero_point(l);
   return {l.node("DequantizeLinear", {l.in(0), scale_of(l)}, concat("axis = ", l.number("axis", 1)))};
 }
 
@@ -644,12 +664,14 @@ Values dequantize(Lowering& l) {
 // Indices [n, 3] of (image, class, box), and how many they are. TensorRT has classes behind boxes, ONNX before them.
 Values nms(Lowering& l) {
   const ValueId scores = l.swapped(l.in(1));
-  const auto threshold = [&](const char* name) {
-    return l.constant(Tensor::of<float>({1}, {float(l.real_number(name, 0))}), name);
+  // The numbers are inputs 3 (IoU) and 4 (score); 0 where they are absent.
+  const auto threshold = [&](size_t input) {
+    return l.node("Reshape",
+                  {l.has(input) ? l.cast(l.in(input), DType::f32) : l.scalar(DType::f32, 0), l.int_list({1})});
   };
   const ValueId most = l.node("Reshape", {l.wide(l.in(2)), l.int_list({1})});
   if (l.is_set("limit")) l.refuse("a limit of the boxes that a suppression looks at");
-  const ValueId found = l.node("NonMaxSuppression", {l.in(0), scores, most, threshold("iou"), threshold("score")},
+  const ValueId found = l.node("NonMaxSuppression", {l.in(0), scores, most, threshold(3), threshold(4)},
                                concat("center_point_box = ", l.number("format", 0)));
   const ValueId count = l.node("Squeeze", {l.node("Shape", {found}, "start = 0, end = 1"), l.int_list({0})});
   return {l.narrow(found), l.narrow(count)};
@@ -731,7 +753,9 @@ std::vector<ValueId> add_layer(Graph& graph, const Layer& layer, const std::vect
   return with_context([&] { return concat("layer '", layer.name, "' (", layer.type, ")"); },
                       [&] {
                         Lowering lowering(graph, layer, inputs, rules);
-                        return form_of(layer.type).lower(lowering);
+                        std::vector<ValueId> outputs = form_of(layer.type).lower(lowering);
+                        lowering.refuse_unread();
+                        return outputs;
                       });
 }
 

@@ -5,8 +5,10 @@
 #include <utility>
 
 #include "graph/op.h"
+#include "graph/ops/broadcast.h"
 #include "nvinfer/types.h"
 #include "onnx/import.h"
+#include "onnx/input_dims.h"
 #include "onnx/tensor_proto.h"
 
 namespace temper::nvinfer {
@@ -55,7 +57,11 @@ bool Network::parse(std::string onnx, const std::string& path, std::vector<std::
   ModelSource source{path.empty() ? "<bytes>" : path, path.empty() ? std::move(onnx) : std::string(), std::nullopt};
   ImportedModel model;
   try {
-    if (edited_) fail(ErrorKind::unsupported, "a model is read into a network that has no inputs and layers yet");
+    // TensorRT puts it beside what there is.
+    if (parsed_ || edited_) {
+      end_builds("a model was parsed into a network that had inputs or layers: not in Temper");
+      fail(ErrorKind::unsupported, "a model is read into a network that has no inputs and layers yet");
+    }
     if (path.empty() && source.bytes.empty()) fail(ErrorKind::bad_file, "the model has no bytes");
     model = source.import();
   } catch (const Error& error) {
@@ -68,6 +74,7 @@ bool Network::parse(std::string onnx, const std::string& path, std::vector<std::
   for (int32_t v = 0; v < graph.value_count(); ++v) {
     Held& tensor = read.tensors_.emplace_back();
     tensor.name = graph.value({v}).name;
+    read.value_names_.push_back(tensor.name);
     tensor.layer = graph.value({v}).producer.index;
   }
   for (int32_t n = 0; n < graph.node_count(); ++n) {
@@ -83,9 +90,11 @@ bool Network::parse(std::string onnx, const std::string& path, std::vector<std::
     read.inputs_.push_back(id.index);
     read.seen_inputs_->push_back({graph.value(id).name, graph.type(id)});
   }
+  read.model_inputs_ = *read.seen_inputs_;
   read.seen_outputs_.emplace();
   for (const GraphOutput& output : graph.outputs()) {
     read.outputs_.push_back(output.value.index);
+    read.model_outputs_.push_back(output.value.index);
     read.tensors_[size_t(output.value.index)].name = output.name;
     read.seen_outputs_->push_back({output.name, graph.type(output.value)});
   }
@@ -97,7 +106,12 @@ bool Network::parse(std::string onnx, const std::string& path, std::vector<std::
   return true;
 }
 
+void Network::end_builds(const std::string& why) {
+  if (ended_.empty()) ended_ = why;
+}
+
 ModelSource Network::source() const {
+  if (!ended_.empty()) fail(ErrorKind::unsupported, "the network was edited by what was refused: ", ended_);
   if (parsed_ && !edited_) return source_;
   return {"<layers>", "", graph()};
 }
@@ -134,7 +148,7 @@ const Layer& Network::layer(int index) const {
 int Network::add_layer(const std::string& type, const std::vector<int>& inputs) {
   const size_t outputs = layer_outputs(type);
   for (int tensor : inputs)
-    if (tensor >= 0) held(tensor);
+    if (tensor != -1) held(tensor);
   edit(Edit::ports);
   const int index = layers();
   Layer layer;
@@ -153,9 +167,14 @@ int Network::add_layer(const std::string& type, const std::vector<int>& inputs) 
 
 void Network::set_input(int index, int input, int tensor) {
   const Layer& old = layer(index);
-  if (is_parsed(index)) fail(ErrorKind::unsupported, "inputs of '", old.name, "' are the model's: not in Temper");
   if (input < 0 || input > 64) fail(ErrorKind::usage, "there is no input ", input, " of '", old.name, "'");
   held(tensor);
+  if (is_parsed(index)) {
+    if (size_t(input) >= old.inputs.size() || old.inputs[size_t(input)] < 0)
+      fail(ErrorKind::unsupported, "input ", input, " of '", old.name, "', where the model has none: not in Temper");
+    if (old.inputs[size_t(input)] == tensor) return;
+    rewired_.insert(index);
+  }
   edit_layer(index);
   std::vector<int>& inputs = layers_[size_t(index)].inputs;
   if (inputs.size() <= size_t(input)) inputs.resize(size_t(input) + 1, -1);
@@ -212,12 +231,19 @@ NetworkTensor Network::tensor(int tensor) const {
     for (const Dim& dim : type.shape) seen.dims.push_back(dim.is_constant() ? dim.value() : -1);
     return seen;
   };
-  for (size_t i = 0; seen_inputs_ && i < inputs_.size(); ++i)
-    if (inputs_[i] == tensor) return take((*seen_inputs_)[i].type);
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    if (inputs_[i] != tensor) continue;
+    if (seen_inputs_) return take((*seen_inputs_)[i].type);
+    // One input after the other may get new dimensions, and the model hold only when all have them.
+    if (i >= model_inputs_.size()) break;
+    take(model_inputs_[i].type);
+    if (has_dims_of_its_own(i)) seen.dims = of.dims;
+    return seen;
+  }
   for (size_t i = 0; seen_outputs_ && i < outputs_.size(); ++i)
     if (outputs_[i] == tensor) return take((*seen_outputs_)[i].type);
   const Lowered& at = of.layer < 0 ? lowered_inputs() : lowered(of.layer);
-  return take(at.graph.type(at.values[size_t(tensor)]));
+  return take(at.graph.type(value_of(at, tensor)));
 }
 
 int Network::add_input(const std::string& name, DType dtype, const Dims& dims) {
@@ -267,11 +293,17 @@ void Network::reset_type(int tensor) {
 
 void Network::set_dims(int tensor, const Dims& dims) {
   Held& of = held(tensor);
-  if (!of.is_added_input)
-    fail(ErrorKind::unsupported, "the dimensions of '", of.name, "' follow from the model, or from its layer");
+  if (!is_input(tensor)) fail(ErrorKind::usage, "the dimensions of '", of.name, "' follow from its layer");
+  if (std::any_of(dims.begin(), dims.end(), [](int64_t dim) { return dim < -1; }))
+    fail(ErrorKind::usage, "the input '", of.name, "' gets the dimensions ", dims);
+  const Dims now = this->tensor(tensor).dims;
+  if (dims == now) return;
+  if (!of.is_added_input && dims.size() != now.size())
+    fail(ErrorKind::unsupported, "'", of.name, "' gets ", dims.size(), " dimensions; the model's has ", now.size());
   edit(Edit::graph);
+  if (of.is_added_input) of.dim_names.resize(dims.size());
+  else model_.reset();
   of.dims = dims;
-  of.dim_names.resize(dims.size());
 }
 
 void Network::name_dim(int tensor, int axis, const std::string& name) {
@@ -289,8 +321,11 @@ std::string Network::dim_name(int tensor, int axis) const {
 }
 
 void Network::mark_output(int tensor) {
-  held(tensor);
+  const std::string& name = held(tensor).name;
   if (is_output(tensor)) return;
+  if (is_input(tensor))
+    fail(ErrorKind::usage, "'", name,
+         "' is an input of the network, which is no output; put an identity layer behind it");
   edit(Edit::ports);
   outputs_.push_back(tensor);
 }
@@ -315,9 +350,35 @@ void Network::edit_layer(int layer) {
   edit(is_in ? Edit::graph : Edit::ports);
 }
 
+bool Network::has_dims_of_its_own(size_t input) const {
+  return input < model_inputs_.size() && !tensors_[size_t(inputs_[input])].dims.empty();
+}
+
 const Graph& Network::model() const {
-  if (!model_) model_ = std::make_shared<const Graph>(source_.import().graph);
+  if (model_) return *model_;
+  std::map<std::string, Dims> given;
+  for (size_t i = 0; i < model_inputs_.size(); ++i)
+    if (has_dims_of_its_own(i)) given[model_inputs_[i].name] = tensors_[size_t(inputs_[i])].dims;
+  if (given.empty()) {
+    model_ = std::make_shared<const Graph>(source_.import().graph);
+    return *model_;
+  }
+  OnnxModel file = source_.bytes.empty() ? read_onnx(source_.path) : parse_onnx(source_.bytes, "");
+  set_input_dims(file, given);
+  Graph read = import_onnx(std::move(file), {}).graph;
+  if (read.inputs().size() != model_inputs_.size() || read.outputs().size() != model_outputs_.size())
+    fail(ErrorKind::unsupported,
+         "the model has other inputs or outputs with the dimensions that its inputs were given");
+  model_ = std::make_shared<const Graph>(std::move(read));
   return *model_;
+}
+
+ValueId Network::value_of(const Lowered& from, int tensor) const {
+  const ValueId value = from.values[size_t(tensor)];
+  if (!value.valid())
+    fail(ErrorKind::unsupported, "'", tensors_[size_t(tensor)].name,
+         "' is no more in the model, read for the dimensions that its inputs were given: not in Temper");
+  return value;
 }
 
 // The input as the program gives it; the value has the type that is computed with.
@@ -337,20 +398,42 @@ Network::Lowered Network::start() const {
   made.values.resize(tensors_.size());
   if (!parsed_) return made;
   const Graph& from = model();
-  for (ValueId id : from.inputs())
-    made.values[size_t(id.index)] = add_input_to(made.graph, tensors_[size_t(id.index)], from.type(id));
+  // Values and nodes have the numbers of tensors and layers. Read for other dimensions, the model may have others, and
+  // then its inputs and outputs alone are known again: names within it may be those of something else.
+  bool is_same = size_t(from.value_count()) == value_names_.size() && from.node_count() == parsed_layers_;
+  for (int32_t v = 0; is_same && v < from.value_count(); ++v) is_same = from.value({v}).name == value_names_[size_t(v)];
+  if (!is_same && !rewired_.empty())
+    fail(ErrorKind::unsupported, "an input of '", layers_[size_t(*rewired_.begin())].name,
+         "' was set, and the model has other nodes with the dimensions that its inputs were given: not in Temper");
+  std::vector<ValueId> values(size_t(from.value_count()));
+  for (size_t i = 0; i < from.inputs().size(); ++i) {
+    const ValueId id = from.inputs()[i];
+    values[size_t(id.index)] = add_input_to(made.graph, tensors_[size_t(inputs_[i])], from.type(id));
+    made.values[size_t(inputs_[i])] = values[size_t(id.index)];
+  }
   for (int32_t v = 0; v < from.value_count(); ++v)
     if (const Value& value = from.value({v}); value.constant)
-      made.values[size_t(v)] = made.graph.add_constant(value.name, *value.constant);
+      values[size_t(v)] = made.graph.add_constant(value.name, *value.constant);
   for (int32_t n = 0; n < from.node_count(); ++n) {
     const Node& node = from.node({n});
     std::vector<ValueId> inputs;
     std::vector<std::string> names;
-    for (ValueId id : node.inputs) inputs.push_back(id.valid() ? made.values[size_t(id.index)] : ValueId{});
+    for (ValueId id : node.inputs) inputs.push_back(id.valid() ? values[size_t(id.index)] : ValueId{});
     for (ValueId id : node.outputs) names.push_back(from.value(id).name);
-    const std::vector<ValueId> outputs = made.graph.add(node.op, inputs, layers_[size_t(n)].name, names);
-    for (size_t i = 0; i < outputs.size(); ++i) made.values[size_t(node.outputs[i].index)] = outputs[i];
+    for (size_t i = 0; rewired_.contains(n) && i < inputs.size(); ++i) {
+      const int wanted = layers_[size_t(n)].inputs[i];
+      if (wanted == node.inputs[i].index) continue;
+      const Shape shape = made.graph.type(inputs[i]).shape;
+      inputs[i] = made.graph.add_single(ops::Broadcast{shape}, {inputs[i]}, concat(layers_[size_t(n)].name, "/input"));
+      made.rewired.push_back({inputs[i], n, wanted});
+    }
+    const std::vector<ValueId> outputs =
+        made.graph.add(node.op, inputs, is_same ? layers_[size_t(n)].name : node.name, names);
+    for (size_t i = 0; i < outputs.size(); ++i) values[size_t(node.outputs[i].index)] = outputs[i];
   }
+  if (is_same) std::copy(values.begin(), values.end(), made.values.begin());
+  for (size_t i = 0; i < model_outputs_.size(); ++i)
+    made.values[size_t(model_outputs_[i])] = values[size_t(from.outputs()[i].value.index)];
   made.has.assign(size_t(parsed_layers_), true);
   return made;
 }
@@ -389,7 +472,10 @@ const Network::Lowered& Network::lowered(int wanted) const {
     const size_t before = open.size();
     for (int tensor : layer.inputs) {
       inputs.push_back(tensor >= 0 ? to.values[size_t(tensor)] : ValueId{});
-      if (tensor >= 0 && !inputs.back().valid()) open.push_back(tensors_[size_t(tensor)].layer);
+      if (tensor < 0 || inputs.back().valid()) continue;
+      const int maker = tensors_[size_t(tensor)].layer;
+      if (maker < 0 || to.has[size_t(maker)]) value_of(to, tensor);  // fails
+      open.push_back(maker);
     }
     if (open.size() > before) {
       // Without a circle there are a path of layers and, of each of them, no more than its inputs.
@@ -406,21 +492,49 @@ const Network::Lowered& Network::lowered(int wanted) const {
   return to;
 }
 
+// Puts the tensors that the program wants in the places of those that stand in.
+void Network::rewire(Graph& whole, const Lowered& from) const {
+  for (const Rewired& place : from.rewired) {
+    const std::string& layer = layers_[size_t(place.layer)].name;
+    const ValueId given = value_of(from, place.tensor);
+    const TensorType &wanted = whole.type(place.stands_in), &type = whole.type(given);
+    if (type != wanted)
+      fail(ErrorKind::unsupported, "layer '", layer, "' gets '", tensors_[size_t(place.tensor)].name, "' ", type,
+           " in the place of ", wanted, ", for which the model was read: not in Temper");
+    whole.replace(place.stands_in, given);
+    // What computes a value from the one that it takes the place of keeps that.
+    if (!whole.value(place.stands_in).users.empty())
+      fail(ErrorKind::usage, "layer '", layer, "' needs what it gives itself");
+  }
+}
+
 Graph Network::graph() const {
   // TensorRT looks at all layers: one that is wrong ends the build where no output needs it, too.
   for (int index = 0; index < layers(); ++index) lowered(index);
   const Lowered& from = lowered_inputs();
   Graph whole = from.graph;
   whole.name = name_;
+  std::set<std::string> names;
+  const auto take_name = [&](const std::string& name) {
+    if (!names.insert(name).second) fail(ErrorKind::usage, "two inputs or outputs have the name '", name, "'");
+  };
+  for (int input : inputs_) take_name(tensors_[size_t(input)].name);
   for (int output : outputs_) {
     const Held& of = tensors_[size_t(output)];
-    ValueId value = from.values[size_t(output)];
+    take_name(of.name);
+    ValueId value = value_of(from, output);
     if (of.dtype && whole.type(value).dtype != *of.dtype)
       value = add_onnx(whole, concat("(x) => (y) { y = Cast <to = ", onnx_from_dtype(*of.dtype), "> (x) }"), {value},
                        concat(of.name, "/cast"))[0];
     whole.add_output(of.name, value);
   }
-  whole.compact();
+  rewire(whole, from);
+  try {
+    whole.compact();
+  } catch (const std::logic_error&) {  // a circle
+    if (from.rewired.empty()) throw;
+    fail(ErrorKind::usage, "layer '", layers_[size_t(from.rewired[0].layer)].name, "' needs what it gives itself");
+  }
   return whole;
 }
 

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,6 +32,19 @@ class Network {
   // the network stays as it was. A network that has inputs or layers already takes no model.
   bool parse(std::string onnx, const std::string& path, std::vector<std::string>& errors);
 
+  // What `edit` does to the network. Where it throws Error, every build ends with that from then on: an engine without
+  // an edit that the program made would be that of another network.
+  template <class Edit>
+  void take(Edit&& edit) {
+    try {
+      edit(*this);
+    } catch (const Error& error) {
+      end_builds(error.what());
+      throw;
+    }
+  }
+  void end_builds(const std::string& why);
+
   bool is_filled() const { return !outputs_.empty(); }
   ModelSource source() const;                   // of what there is now
   const std::vector<PortInfo>& inputs() const;  // types with symbols; until the network is changed
@@ -53,7 +67,8 @@ class Network {
   bool is_parsed(int layer) const { return layer < parsed_layers_; }
   // "CONVOLUTION" with inputs that are tensors, -1 where absent; returns the layer's number.
   int add_layer(const std::string& type, const std::vector<int>& inputs);
-  void set_input(int layer, int index, int tensor);  // one more where the index is that of the next
+  // One more where the index is that of the next. A layer of the model takes a tensor of the same type and dimensions.
+  void set_input(int layer, int index, int tensor);
   void rename_layer(int layer, const std::string& name);
   // What a layer is told (layers.h); and "precision", the number of a type that the program wishes for it, of a
   // parser's layers, too (build.h).
@@ -76,7 +91,7 @@ class Network {
   void set_type(int tensor, DType dtype);
   void reset_type(int tensor);
   bool is_type_set(int tensor) const { return held(tensor).dtype.has_value(); }
-  void set_dims(int tensor, const Dims& dims);  // of an input
+  void set_dims(int tensor, const Dims& dims);  // of an input; the model is read again for those of its own
   // Dimensions of inputs with one name are equal at run time.
   void name_dim(int tensor, int axis, const std::string& name);
   std::string dim_name(int tensor, int axis) const;
@@ -89,13 +104,20 @@ class Network {
     std::optional<DType> dtype;  // that the program wants
     int layer = -1;              // what makes it; -1: an input, or a constant of the model
     bool is_added_input = false;
-    Dims dims;                           // of an added input
-    std::vector<std::string> dim_names;  // the same; "": none
+    Dims dims;  // of an added input; of the model's: what the program gave in their place, empty for nothing
+    std::vector<std::string> dim_names;  // of an added input; "": none
+  };
+  // A place where a layer of the model takes another tensor than the model says. `stands_in` is there until the
+  // tensor is, which may come from what follows on the model.
+  struct Rewired {
+    ValueId stands_in;
+    int layer, tensor;
   };
   struct Lowered {
     Graph graph;                  // without outputs
     std::vector<ValueId> values;  // by tensor; without a value: not added yet
     std::vector<bool> has;        // by layer: it is in it
+    std::vector<Rewired> rewired;
   };
 
   LayerRules rules_;
@@ -103,6 +125,12 @@ class Network {
   std::string name_;
   bool parsed_ = false, edited_ = false;
   int parsed_layers_ = 0;
+  std::string ended_;  // why builds end; "": they do not
+  // The model as its file is: the names of its values, which are the first tensors, its inputs and outputs.
+  std::vector<std::string> value_names_;
+  std::vector<PortInfo> model_inputs_;
+  std::vector<int> model_outputs_;
+  std::set<int> rewired_;  // layers of the model with an input that is not the model's
   std::vector<Held> tensors_;
   std::vector<Layer> layers_;
   std::vector<int> inputs_, outputs_;
@@ -116,7 +144,10 @@ class Network {
   enum class Edit : uint8_t { ports, graph };  // of names and outputs alone; of what was lowered
   void edit(Edit what);
   void edit_layer(int layer);
+  bool has_dims_of_its_own(size_t input) const;
   const Graph& model() const;
+  ValueId value_of(const Lowered& from, int tensor) const;
+  void rewire(Graph& whole, const Lowered& from) const;
   // With the inputs, and with the layer and all that it needs, which may have been added after it.
   const Lowered& lowered(int layer) const;
   Lowered& lowered_inputs() const;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Networks as bytes: CBOR, with the parser's model and the weights of layers in it.
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/file.h"
 #include "nvinfer/network.h"
@@ -91,7 +92,7 @@ Network Network::restored(std::string_view saved, const std::map<std::string, Te
     row.at(4).get_to(tensor.dims);
     row.at(5).get_to(tensor.dim_names);
   }
-  network.layers_.clear();
+  const std::vector<Layer> of_model = std::exchange(network.layers_, {});
   for (const Json& row : json.at("layers")) {
     Layer& layer = network.layers_.emplace_back();
     row.at(0).get_to(layer.type);
@@ -103,6 +104,8 @@ Network Network::restored(std::string_view saved, const std::map<std::string, Te
       if (const auto it = replaced.find(concat(layer.name, ".", name)); it != replaced.end())
         layer.settings[name] = it->second;
     }
+    const size_t index = network.layers_.size() - 1;
+    if (index < of_model.size() && layer.inputs != of_model[index].inputs) network.rewired_.insert(int(index));
   }
   return network;
 }

@@ -96,6 +96,138 @@ TEST_F(Nvinfer, LayersInAnyOrderBecomeAGraph) {
   EXPECT_THROW(network.tensor(out), Error);
 }
 
+// What the graph of a network gives for these inputs.
+std::vector<Tensor> results(const Network& network, const std::vector<Tensor>& inputs) {
+  const ModelSource source = network.source();
+  return run_reference(source.graph ? *source.graph : source.import().graph, inputs);
+}
+
+int add_constant(Network& network, const Tensor& tensor) {
+  const int layer = network.add_layer("CONSTANT", {});
+  network.set(layer, "dims", tensor.dims());
+  network.set(layer, "weights", tensor.reshaped({tensor.count()}));
+  return network.layer(layer).outputs[0];
+}
+
+TEST(NvinferNetwork, ASuppressionTakesItsThresholdsFromInputs) {
+  // Two boxes that share a third of what they cover together, and one far away; one class.
+  const Tensor boxes = Tensor::of<float>({1, 3, 4}, {0, 0, 2, 1, 1, 0, 3, 1, 5, 5, 6, 6});
+  const Tensor scores = Tensor::of<float>({1, 3, 1}, {0.9f, 0.8f, 0.3f});
+  const auto kept = [&](float iou, float score) {
+    Network network;
+    const int b = network.add_input("boxes", DType::f32, {1, 3, 4});
+    const int s = network.add_input("scores", DType::f32, {1, 3, 1});
+    const int nms = network.add_layer("NMS", {b, s, add_constant(network, Tensor::of<int32_t>({}, {3}))});
+    network.set_input(nms, 3, add_constant(network, Tensor::of<float>({}, {iou})));
+    network.set_input(nms, 4, add_constant(network, Tensor::of<float>({}, {score})));
+    network.mark_output(network.layer(nms).outputs[1]);
+    return results(network, {boxes, scores}).at(0).to_ints();
+  };
+  EXPECT_EQ(kept(0.5f, 0), std::vector<int64_t>{3});
+  EXPECT_EQ(kept(0.2f, 0), std::vector<int64_t>{2});
+  EXPECT_EQ(kept(0.5f, 0.5f), std::vector<int64_t>{2});
+}
+
+TEST(NvinferNetwork, AnInputThatALayerDoesNotReadIsRefused) {
+  for (const char* type : {"ACTIVATION", "SOFTMAX", "UNARY"}) {
+    Network network;
+    const int x = network.add_input("x", DType::f32, {2, 3});
+    const int layer = network.add_layer(type, {x, x});
+    network.set(layer, "operation", std::vector<int64_t>{1});
+    network.set(layer, "axes", std::vector<int64_t>{2});
+    try {
+      network.tensor(network.layer(layer).outputs[0]);
+      ADD_FAILURE() << type;
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("input 1 of the layer"), std::string::npos);
+    }
+  }
+}
+
+TEST(NvinferNetwork, AZeroPointIsZero) {
+  for (const int8_t zero : {int8_t(0), int8_t(3)}) {
+    Network network;
+    const int x = network.add_input("x", DType::f32, {2});
+    const int scale = add_constant(network, Tensor::of<float>({}, {0.5f}));
+    const int layer = network.add_layer("QUANTIZE", {x, scale, add_constant(network, Tensor::of<int8_t>({}, {zero}))});
+    if (zero) EXPECT_THROW(network.tensor(network.layer(layer).outputs[0]), Error);
+    else EXPECT_EQ(network.tensor(network.layer(layer).outputs[0]).dims, Dims{2});
+  }
+}
+
+TEST_F(Nvinfer, AnInputOfTheModelGetsOtherDimensions) {
+  Network network = digits();
+  const int image = network.input_tensors()[0];
+  const Tensor x = Tensor::of<float>({2, 1, 8, 8}, std::vector<float>(128, 0.5f));
+  const Tensor want = results(network, {x}).at(0);
+  network.set_dims(image, {2, 1, 8, 8});
+  EXPECT_EQ(network.tensor(image).dims, (Dims{2, 1, 8, 8}));
+  EXPECT_EQ(network.tensor(network.output_tensors()[0]).dims, (Dims{2, 10}));
+  EXPECT_TRUE(results(network, {x}).at(0).same_bits(want));
+  EXPECT_TRUE(results(Network::restored(network.saved()), {x}).at(0).same_bits(want));
+  EXPECT_NE(build_serialized(network, config({}), logger), "") << "it is static now";
+  network.set_dims(image, {-1, 1, 8, 8});  // and back
+  EXPECT_EQ(network.tensor(network.output_tensors()[0]).dims, (Dims{-1, 10}));
+  EXPECT_TRUE(results(network, {x}).at(0).same_bits(want));
+  network.set_dims(image, {2, 3, 8, 8});  // which the model's weights do not fit
+  EXPECT_EQ(build_serialized(network, config({}), logger), "");
+}
+
+TEST_F(Nvinfer, LayersArePutInFrontOfTheModel) {
+  Network network = digits();
+  const Tensor x = Tensor::of<float>({1, 1, 8, 8}, std::vector<float>(64, 0.25f));
+  const Tensor twice = Tensor::of<float>({1, 1, 8, 8}, std::vector<float>(64, 0.5f));
+  const Tensor want = results(network, {twice}).at(0);
+  const int image = network.input_tensors()[0];
+  int first = 0, input = -1;
+  for (; input < 0; ++first)
+    for (size_t i = 0; i < network.layer(first).inputs.size(); ++i)
+      if (network.layer(first).inputs[i] == image) input = int(i);
+  --first;
+  const int two = add_constant(network, Tensor::of<float>({1, 1, 1, 1}, {2}));
+  const int product = network.add_layer("ELEMENTWISE", {image, two});
+  network.set(product, "operation", std::vector<int64_t>{1});
+  network.set_input(first, input, network.layer(product).outputs[0]);
+  EXPECT_TRUE(results(network, {x}).at(0).same_bits(want));
+  EXPECT_TRUE(results(Network::restored(network.saved()), {x}).at(0).same_bits(want));
+  network.set_dims(image, {1, 1, 8, 8});
+  EXPECT_TRUE(results(network, {x}).at(0).same_bits(want));
+  Network other = digits();
+  other.set_input(first, input, other.output_tensors()[0]);
+  EXPECT_THROW(other.source(), Error) << "another shape than the model was read for";
+  Network circle = digits();
+  const int out = circle.layer(first).outputs[0];
+  const int identity = circle.add_layer("IDENTITY", {out});
+  for (int next = first + 1; next < circle.layers(); ++next)
+    for (size_t i = 0; i < circle.layer(next).inputs.size(); ++i)
+      if (circle.is_parsed(next) && circle.layer(next).inputs[i] == out)
+        circle.set_input(next, int(i), circle.layer(identity).outputs[0]);
+  EXPECT_TRUE(results(circle, {twice}).at(0).same_bits(want)) << "behind a layer and before the next";
+}
+
+TEST_F(Nvinfer, ARefusedEditEndsEveryBuild) {
+  Network typed = digits();
+  EXPECT_THROW(typed.take([](Network& network) { network.set_type(network.input_tensors()[0], DType::i8); }), Error);
+  EXPECT_EQ(build_serialized(typed, config({{{"image", kOne}}}), logger), "");
+  EXPECT_TRUE(said("the network was edited by what was refused: INT8 for 'image'"));
+  Network twice = digits();
+  std::vector<std::string> errors;
+  EXPECT_FALSE(twice.parse("", paths::source_folder() + "/models/digits_cnn.onnx", errors));
+  lines.clear();
+  EXPECT_EQ(build_serialized(twice, config({{{"image", kOne}}}), logger), "");
+  EXPECT_TRUE(said("a model was parsed into a network that had inputs or layers"));
+}
+
+TEST(NvinferNetwork, AnInputIsNoOutputAndNamesAreThereOnce) {
+  Network network;
+  const int x = network.add_input("x", DType::f32, {2});
+  EXPECT_THROW(network.mark_output(x), Error);
+  const int y = network.layer(network.add_layer("IDENTITY", {x})).outputs[0];
+  network.mark_output(y);
+  network.rename(y, "x");
+  EXPECT_THROW(network.source(), Error);
+}
+
 TEST_F(Nvinfer, ALayerThatDoesNotHoldEndsTheBuildByItsName) {
   Network network;
   const int y = add_product(network);

@@ -105,6 +105,24 @@ class Hold:
             self.log(int(Severity.ERROR), str(error))
             return None
 
+    def number_of(self, tensor: Any) -> int | None:
+        """None, with a line of the log, for a tensor of another network: its number here is that of some other tensor."""
+        if not isinstance(tensor, ITensor):
+            raise TypeError(f"a tensor of a network is an ITensor, not {tensor.__class__.__name__}")
+        if tensor._hold.native is self.native:
+            number: int = tensor._number
+            return number
+        self.log(int(Severity.ERROR), f"{tensor.name!r} is a tensor of another network")
+        return None
+
+    def edits(self, call: Any, tensor: Any, *before: Any) -> None:
+        """Calls with `before` and the number of the tensor. Where that fails, builds of the network do."""
+        number = self.number_of(tensor)
+        if number is None:
+            self.native.end_builds(f"{tensor.name!r} is a tensor of another network")
+        else:
+            self.tries(call, *before, number)
+
 
 class _Numbered(Refusing):
     """A tensor or layer: its network and its number there. Two of the same are equal."""
@@ -150,7 +168,7 @@ class ITensor(_Numbered):
 
     @name.setter
     def name(self, name: str) -> None:
-        self._native.rename(self._number, name)
+        self._hold.tries(self._native.rename, self._number, name)
 
     @property
     def dtype(self) -> Any:
@@ -265,7 +283,7 @@ class ILayer(_Numbered):
         return ITensor(self._hold, outputs[index]) if 0 <= index < len(outputs) else None
 
     def set_input(self, index: int, tensor: ITensor) -> None:
-        self._hold.tries(self._native.set_layer_input, self._number, index, tensor._number)
+        self._hold.edits(self._native.set_layer_input, tensor, self._number, index)
 
     @property
     def precision(self) -> Any:

@@ -104,18 +104,16 @@ class INetworkDefinition(Scoped):
         return None if number is None else ITensor(self._hold, number)
 
     def mark_output(self, tensor: ITensor) -> None:
-        self._native.mark_output(tensor._number)
+        self._hold.edits(self._native.mark_output, tensor)
 
     def unmark_output(self, tensor: ITensor) -> None:
-        self._native.unmark_output(tensor._number)
+        self._hold.edits(self._native.unmark_output, tensor)
 
     # ---- layers ----
 
     def _add(self, type: str, inputs: _Given, weights: dict[str, Any] | None = None, reals: dict[str, float] | None = None, **ints: Any) -> Any:
-        for given in inputs:
-            if given is not None and not isinstance(given, ITensor):
-                raise TypeError(f"an input of a layer is an ITensor, not {given.__class__.__name__}")
-        number = self._hold.tries(self._native.add_layer, type, [-1 if given is None else given._number for given in inputs])
+        numbers = [-1 if given is None else self._hold.number_of(given) for given in inputs]
+        number = None if None in numbers else self._hold.tries(self._native.add_layer, type, numbers)
         if number is None:
             return None
         layer = CLASSES[type](self._hold, number)
