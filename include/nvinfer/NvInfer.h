@@ -55,7 +55,38 @@ enum class MemoryPoolType : int32_t {
   kDLA_LOCAL_DRAM = 2,
   kDLA_GLOBAL_DRAM = 3,
   kTACTIC_DRAM = 4,
+#if TEMPER_NVINFER_API >= 1000
+  kTACTIC_SHARED_MEMORY = 5,
+#endif
 };
+// What is being tried out in TensorRT; it is kept, and changes nothing here.
+enum class PreviewFeature : int32_t {
+#if TEMPER_NVINFER_API < 1000
+  kFASTER_DYNAMIC_SHAPES_0805 = 0,
+  kDISABLE_EXTERNAL_TACTIC_SOURCES_FOR_CORE_0805 = 1,
+  kPROFILE_SHARING_0806 = 2,
+#elif TEMPER_NVINFER_API < 1100
+  kPROFILE_SHARING_0806 = 0,
+  kALIASED_PLUGIN_IO_10_03 = 1,
+  kRUNTIME_ACTIVATION_RESIZE_10_10 = 2,
+#else
+  kALIASED_PLUGIN_IO_10_03 = 0,
+  kRUNTIME_ACTIVATION_RESIZE_10_10 = 1,
+#endif
+};
+#if TEMPER_NVINFER_API < 1100
+enum class QuantizationFlag : int32_t { kCALIBRATE_BEFORE_FUSION = 0 };
+using QuantizationFlags = uint32_t;
+#endif
+#if TEMPER_NVINFER_API >= 1000
+// A plan is for the machine that it was measured on: a build for another platform is refused.
+enum class RuntimePlatform : int32_t { kSAME_AS_BUILD = 0, kWINDOWS_AMD64 = 1 };
+enum class TilingOptimizationLevel : int32_t { kNONE = 0, kFAST = 1, kMODERATE = 2, kFULL = 3 };
+#endif
+template <>
+constexpr int32_t EnumMax<MemoryPoolType>() noexcept {
+  return TEMPER_NVINFER_API < 1000 ? 5 : 6;
+}
 
 class IBuilder;
 
@@ -534,7 +565,61 @@ class IBuilderConfig : public stand_in::Object {
   void setMaxAuxStreams(int32_t nbStreams) noexcept { aux_streams_ = nbStreams; }
   int32_t getMaxAuxStreams() const noexcept { return aux_streams_; }
 
-  // A build for DLA, or for a capability other than kSTANDARD, is refused by name.
+  bool setTacticSources(TacticSources tacticSources) noexcept {
+    sources_ = tacticSources;
+    return true;
+  }
+  TacticSources getTacticSources() const noexcept { return sources_; }
+  void setPreviewFeature(PreviewFeature feature, bool enable) noexcept {
+    uint32_t const bit = 1u << static_cast<uint32_t>(feature);
+    features_ = enable ? features_ | bit : features_ & ~bit;
+  }
+  bool getPreviewFeature(PreviewFeature feature) const noexcept {
+    return features_ >> static_cast<uint32_t>(feature) & 1;
+  }
+#if TEMPER_NVINFER_API < 1100
+  void setQuantizationFlags(QuantizationFlags flags) noexcept { quantization_ = flags; }
+  QuantizationFlags getQuantizationFlags() const noexcept { return quantization_; }
+  void setQuantizationFlag(QuantizationFlag flag) noexcept { quantization_ |= 1u << static_cast<uint32_t>(flag); }
+  void clearQuantizationFlag(QuantizationFlag flag) noexcept { quantization_ &= ~(1u << static_cast<uint32_t>(flag)); }
+  bool getQuantizationFlag(QuantizationFlag flag) const noexcept {
+    return quantization_ >> static_cast<uint32_t>(flag) & 1;
+  }
+#endif
+#if TEMPER_NVINFER_API >= 1000
+  bool setTilingOptimizationLevel(TilingOptimizationLevel level) noexcept {
+    tiling_ = level;
+    return true;
+  }
+  TilingOptimizationLevel getTilingOptimizationLevel() const noexcept { return tiling_; }
+  bool setL2LimitForTiling(int64_t size) noexcept {
+    l2_limit_ = size;
+    return true;
+  }
+  int64_t getL2LimitForTiling() const noexcept { return l2_limit_; }
+  bool setMaxNbTactics(int32_t maxNbTactics) noexcept {
+    max_tactics_ = maxNbTactics;
+    return true;
+  }
+  int32_t getMaxNbTactics() const noexcept { return max_tactics_; }
+#endif
+
+  // A build for another machine, for DLA, or for a capability other than kSTANDARD, is refused by name.
+  void setHardwareCompatibilityLevel(HardwareCompatibilityLevel level) noexcept { compatibility_ = level; }
+  HardwareCompatibilityLevel getHardwareCompatibilityLevel() const noexcept { return compatibility_; }
+#if TEMPER_NVINFER_API >= 1000
+  void setRuntimePlatform(RuntimePlatform platform) noexcept { platform_ = platform; }
+  RuntimePlatform getRuntimePlatform() const noexcept { return platform_; }
+#endif
+  // Of a single layer: one for DLA makes the build one.
+  void setDeviceType(ILayer const* layer, DeviceType deviceType) noexcept { layer_types_[layer] = deviceType; }
+  DeviceType getDeviceType(ILayer const* layer) const noexcept {
+    auto const found = layer_types_.find(layer);
+    return found == layer_types_.end() ? device_type_ : found->second;
+  }
+  bool isDeviceTypeSet(ILayer const* layer) const noexcept { return layer_types_.count(layer) != 0; }
+  void resetDeviceType(ILayer const* layer) noexcept { layer_types_.erase(layer); }
+  bool canRunOnDLA(ILayer const*) const noexcept { return false; }
   void setDefaultDeviceType(DeviceType deviceType) noexcept { device_type_ = deviceType; }
   DeviceType getDefaultDeviceType() const noexcept { return device_type_; }
   void setDLACore(int32_t dlaCore) noexcept { dla_core_ = dlaCore; }
@@ -567,8 +652,12 @@ class IBuilderConfig : public stand_in::Object {
     config.device = stand_in::device();
     config.guarded = stand_in::kGuarded;
     config.flags = network.is_strongly_typed() ? flags_ & ~precisions : flags_;
-    config.runs_on_dla = device_type_ == DeviceType::kDLA || dla_core_ >= 0;
+    config.runs_on_dla = runs_on_dla();
     config.capability = static_cast<int32_t>(capability_);
+    config.hardware_compatibility = static_cast<int32_t>(compatibility_);
+#if TEMPER_NVINFER_API >= 1000
+    config.platform = static_cast<int32_t>(platform_);
+#endif
     config.workspace = has_limit_[0] ? static_cast<int64_t>(pools_[0]) : -1;
     config.ranges = ranges.data();
     config.range_count = static_cast<int32_t>(ranges.size());
@@ -583,8 +672,8 @@ class IBuilderConfig : public stand_in::Object {
  private:
   stand_in::Lines lines_;
   BuilderFlags flags_ = 1u << static_cast<uint32_t>(BuilderFlag::kTF32);
-  std::size_t pools_[5] = {};
-  bool has_limit_[5] = {};
+  std::size_t pools_[6] = {};
+  bool has_limit_[6] = {};
   std::vector<IOptimizationProfile const*> profiles_;
 #if TEMPER_NVINFER_API < 1100
   IOptimizationProfile const* calibration_profile_ = nullptr;
@@ -600,7 +689,26 @@ class IBuilderConfig : public stand_in::Object {
   ProfilingVerbosity verbosity_ = ProfilingVerbosity::kLAYER_NAMES_ONLY;
   DeviceType device_type_ = DeviceType::kGPU;
   EngineCapability capability_ = EngineCapability::kSTANDARD;
+  HardwareCompatibilityLevel compatibility_ = HardwareCompatibilityLevel::kNONE;
+  std::map<ILayer const*, DeviceType> layer_types_;
+  TacticSources sources_ = 0;
+  uint32_t features_ = 0;
+#if TEMPER_NVINFER_API < 1100
+  QuantizationFlags quantization_ = 0;
+#endif
+#if TEMPER_NVINFER_API >= 1000
+  RuntimePlatform platform_ = RuntimePlatform::kSAME_AS_BUILD;
+  TilingOptimizationLevel tiling_ = TilingOptimizationLevel::kNONE;
+  int64_t l2_limit_ = -1;
+  int32_t max_tactics_ = -1;
+#endif
 
+  bool runs_on_dla() const noexcept {
+    if (device_type_ == DeviceType::kDLA || dla_core_ >= 0) return true;
+    for (auto const& each : layer_types_)
+      if (each.second == DeviceType::kDLA) return true;
+    return false;
+  }
   static void append(std::vector<temper_nv_range>& ranges, int32_t profile, IOptimizationProfile const& from) {
     for (IOptimizationProfile::Range const& range : from.ranges()) {
       temper_nv_range to{};
@@ -677,6 +785,11 @@ class IBuilder : public stand_in::Recorded {
   }  // of implicit batches, which there are none of
   int32_t getMaxBatchSize() const noexcept { return max_batch_; }
 #endif
+  // Whether a model was read, or an output marked.
+  bool isNetworkSupported(INetworkDefinition const& network, IBuilderConfig const&) const noexcept {
+    return temper_nv_network_is_filled(network.native()) != 0;
+  }
+  void reset() noexcept {}  // a builder keeps nothing
 #if TEMPER_NVINFER_API < 1100
   bool platformHasFastFp16() const noexcept { return computes("fp16"); }
   bool platformHasFastInt8() const noexcept { return computes("int8"); }

@@ -261,6 +261,28 @@ class ITensor {
   bool isShapeTensor() const noexcept { return false; }
   bool isExecutionTensor() const noexcept { return true; }
   TensorLocation getLocation() const noexcept { return TensorLocation::kDEVICE; }
+  // It is where the engine runs: a warning for another place.
+  void setLocation(TensorLocation location) noexcept {
+    if (location != TensorLocation::kDEVICE)
+      stand_in::warning(network_.log, "setLocation: a tensor is where the engine runs, whatever is asked for");
+  }
+  // Builds fail where rows (kLINEAR) are not among them.
+  void setAllowedFormats(TensorFormats formats) noexcept {
+    if (formats & 1u) formats_ = formats;
+    else refuse("setAllowedFormats: inputs and outputs are in rows (kLINEAR): not in Temper");
+  }
+  TensorFormats getAllowedFormats() const noexcept { return formats_; }
+#if TEMPER_NVINFER_API < 1100
+  // False, and builds fail: INT8 has the ranges that a calibrator or the model (Q/DQ) gives.
+  bool setDynamicRange(float, float) noexcept {
+    refuse("setDynamicRange: ranges of single tensors: not in Temper; give a calibrator, or a model with Q/DQ");
+    return false;
+  }
+  bool dynamicRangeIsSet() const noexcept { return false; }
+  void resetDynamicRange() noexcept {}
+  void setBroadcastAcrossBatch(bool) noexcept {}  // of implicit batches, which there are none of
+  bool getBroadcastAcrossBatch() const noexcept { return false; }
+#endif
   // Dimensions of inputs with one name are equal when it runs.
   void setDimensionName(int32_t index, char const* name) noexcept {
     temper_nv_tensor_name_dim(network_.native, number_, index, name);
@@ -282,7 +304,9 @@ class ITensor {
  private:
   stand_in::Network& network_;
   int32_t number_;
+  TensorFormats formats_ = 1;
   mutable std::string name_, dim_name_;
+  void refuse(char const* why) noexcept { temper_nv_network_end_builds(network_.native, why); }
 };
 
 namespace stand_in {

@@ -17,6 +17,52 @@ enum class OptProfileSelector : int32_t { kMIN = 0, kOPT = 1, kMAX = 2 };
 enum class ProfilingVerbosity : int32_t { kLAYER_NAMES_ONLY = 0, kNONE = 1, kDETAILED = 2 };
 enum class EngineCapability : int32_t { kSTANDARD = 0, kSAFETY = 1, kDLA_STANDALONE = 2 };
 enum class DeviceType : int32_t { kGPU = 0, kDLA = 1 };
+template <>
+constexpr int32_t EnumMax<OptProfileSelector>() noexcept {
+  return 3;
+}
+template <>
+constexpr int32_t EnumMax<ProfilingVerbosity>() noexcept {
+  return 3;
+}
+template <>
+constexpr int32_t EnumMax<DeviceType>() noexcept {
+  return 2;
+}
+
+// Where TensorRT looks for kernels. Any mask is taken, and kernels are Temper's own.
+enum class TacticSource : int32_t {
+#if TEMPER_NVINFER_API < 1100
+  kCUBLAS = 0,
+  kCUBLAS_LT = 1,
+  kCUDNN = 2,
+  kEDGE_MASK_CONVOLUTIONS = 3,
+  kJIT_CONVOLUTIONS = 4,
+#else
+  kEDGE_MASK_CONVOLUTIONS = 0,
+  kJIT_CONVOLUTIONS = 1,
+#endif
+};
+using TacticSources = uint32_t;  // 1 << TacticSource
+template <>
+constexpr int32_t EnumMax<TacticSource>() noexcept {
+  return TEMPER_NVINFER_API < 1100 ? 5 : 2;
+}
+// Which files a runtime may make: none are made.
+enum class TempfileControlFlag : int32_t { kALLOW_IN_MEMORY_FILES = 0, kALLOW_TEMPORARY_FILES = 1 };
+using TempfileControlFlags = uint32_t;
+template <>
+constexpr int32_t EnumMax<TempfileControlFlag>() noexcept {
+  return 2;
+}
+// A plan is for the machine that it was measured on: a build for others is refused.
+enum class HardwareCompatibilityLevel : int32_t {
+  kNONE = 0,
+  kAMPERE_PLUS = 1,
+#if TEMPER_NVINFER_API >= 1000
+  kSAME_COMPUTE_CAPABILITY = 2,
+#endif
+};
 #if TEMPER_NVINFER_API >= 1000
 enum class ExecutionContextAllocationStrategy : int32_t { kSTATIC = 0, kON_PROFILE_CHANGE = 1, kUSER_MANAGED = 2 };
 #endif
@@ -32,6 +78,17 @@ constexpr int32_t kGuarded = 1;
 inline char const* device() noexcept { return std::getenv("TEMPER_NVINFER_DEVICE"); }
 constexpr int32_t kGuarded = 0;
 #endif
+
+inline int32_t size_of(DataType type) noexcept {
+  switch (type) {
+    case DataType::kFLOAT:
+    case DataType::kINT32: return 4;
+    case DataType::kHALF:
+    case DataType::kBF16: return 2;
+    case DataType::kINT64: return 8;
+    default: return 1;
+  }
+}
 
 inline bool tensor_at(temper_nv_engine const* engine, int32_t index, temper_nv_tensor& tensor) noexcept {
   return temper_nv_engine_tensor(engine, index, &tensor) != 0;
@@ -336,6 +393,15 @@ class IExecutionContext : public stand_in::Recorded {
   void setDeviceMemoryV2(void*, int64_t) noexcept {}
   std::size_t updateDeviceMemorySizeForShapes() noexcept { return 0; }
 #endif
+  // What follows is kept and read back, and a run is the same with it: no part of the L2 cache is set aside, and
+  // nothing is sent to NVTX.
+  void setPersistentCacheLimit(std::size_t size) noexcept { cache_limit_ = size; }
+  std::size_t getPersistentCacheLimit() const noexcept { return cache_limit_; }
+  bool setNvtxVerbosity(ProfilingVerbosity verbosity) noexcept {
+    nvtx_verbosity_ = verbosity;
+    return true;
+  }
+  ProfilingVerbosity getNvtxVerbosity() const noexcept { return nvtx_verbosity_; }
   // False, with an error in the log: no event is recorded.
   bool setInputConsumedEvent(cudaEvent_t event) noexcept {
     if (event) lines_.error("setInputConsumedEvent: not in Temper (no event is recorded); wait for the stream instead");
@@ -387,6 +453,8 @@ class IExecutionContext : public stand_in::Recorded {
   int32_t profiles_;
   int32_t profile_ = 0;
   bool debug_sync_ = false, emits_ = true;
+  std::size_t cache_limit_ = 0;
+  ProfilingVerbosity nvtx_verbosity_ = ProfilingVerbosity::kDETAILED;
   IProfiler* profiler_ = nullptr;
   std::map<std::string, IOutputAllocator*> allocators_;
   char name_[128] = "";
@@ -494,6 +562,39 @@ class ICudaEngine : public stand_in::Recorded {
   TensorLocation getTensorLocation(char const*) const noexcept { return TensorLocation::kDEVICE; }
   TensorFormat getTensorFormat(char const*) const noexcept { return TensorFormat::kLINEAR; }
   int32_t getTensorVectorizedDim(char const*) const noexcept { return -1; }
+  // -1 where there is no such tensor.
+  int32_t getTensorBytesPerComponent(char const* tensorName) const noexcept {
+    temper_nv_tensor tensor;
+    return find(tensorName, tensor) ? stand_in::size_of(static_cast<DataType>(tensor.dtype)) : -1;
+  }
+  int32_t getTensorComponentsPerElement(char const* tensorName) const noexcept {
+    temper_nv_tensor tensor;
+    return find(tensorName, tensor) ? 1 : -1;
+  }
+  char const* getTensorFormatDesc(char const*) const noexcept { return "rows (kLINEAR)"; }
+#if TEMPER_NVINFER_API >= 1000
+  // The same of every profile.
+  TensorFormat getTensorFormat(char const* tensorName, int32_t) const noexcept { return getTensorFormat(tensorName); }
+  int32_t getTensorVectorizedDim(char const* tensorName, int32_t) const noexcept {
+    return getTensorVectorizedDim(tensorName);
+  }
+  int32_t getTensorBytesPerComponent(char const* tensorName, int32_t) const noexcept {
+    return getTensorBytesPerComponent(tensorName);
+  }
+  int32_t getTensorComponentsPerElement(char const* tensorName, int32_t) const noexcept {
+    return getTensorComponentsPerElement(tensorName);
+  }
+  char const* getTensorFormatDesc(char const* tensorName, int32_t) const noexcept {
+    return getTensorFormatDesc(tensorName);
+  }
+#endif
+  EngineCapability getEngineCapability() const noexcept { return EngineCapability::kSTANDARD; }
+  TacticSources getTacticSources() const noexcept { return 0; }
+  HardwareCompatibilityLevel getHardwareCompatibilityLevel() const noexcept {
+    return HardwareCompatibilityLevel::kNONE;
+  }
+  // A plan has all that an inspector shows.
+  ProfilingVerbosity getProfilingVerbosity() const noexcept { return ProfilingVerbosity::kDETAILED; }
   bool isShapeInferenceIO(char const*) const noexcept { return false; }
   // Of an input; without dimensions where there is no such profile.
   Dims getProfileShape(char const* tensorName, int32_t profileIndex, OptProfileSelector select) const noexcept {
@@ -555,6 +656,16 @@ class ICudaEngine : public stand_in::Recorded {
   }
   TensorLocation getLocation(int32_t) const noexcept { return TensorLocation::kDEVICE; }
   TensorFormat getBindingFormat(int32_t) const noexcept { return TensorFormat::kLINEAR; }
+  char const* getBindingFormatDesc(int32_t) const noexcept { return getTensorFormatDesc(nullptr); }
+  int32_t getBindingVectorizedDim(int32_t) const noexcept { return -1; }
+  int32_t getBindingComponentsPerElement(int32_t bindingIndex) const noexcept {
+    temper_nv_tensor tensor;
+    return binding_at(bindingIndex, tensor) ? 1 : -1;
+  }
+  int32_t getBindingBytesPerComponent(int32_t bindingIndex) const noexcept {
+    temper_nv_tensor tensor;
+    return binding_at(bindingIndex, tensor) ? getTensorBytesPerComponent(tensor.name) : -1;
+  }
   bool isShapeBinding(int32_t) const noexcept { return false; }
   bool isExecutionBinding(int32_t) const noexcept { return true; }
   int32_t getMaxBatchSize() const noexcept { return 1; }
@@ -628,6 +739,13 @@ class IRuntime : public stand_in::Recorded {
   void setDLACore(int32_t) noexcept {
     lines_.error("setDLACore: not in Temper (it runs on CPUs and GPUs); leave it out instead");
   }
+  // Kept, and read back: no files are made.
+  void setTempfileControlFlags(TempfileControlFlags flags) noexcept { tempfile_flags_ = flags; }
+  TempfileControlFlags getTempfileControlFlags() const noexcept { return tempfile_flags_; }
+  void setTemporaryDirectory(char const* path) noexcept { temporary_ = path ? path : ""; }
+  char const* getTemporaryDirectory() const noexcept { return temporary_.c_str(); }
+  void setEngineHostCodeAllowed(bool allowed) noexcept { host_code_ = allowed; }
+  bool getEngineHostCodeAllowed() const noexcept { return host_code_; }
   // Engines are loaded and shapes planned on as many threads as the process may use; the number is kept, and read back.
   bool setMaxThreads(int32_t maxThreads) noexcept {
     if (maxThreads < 1) return false;
@@ -639,6 +757,9 @@ class IRuntime : public stand_in::Recorded {
  private:
   IGpuAllocator* allocator_ = nullptr;
   int32_t threads_ = 1;
+  TempfileControlFlags tempfile_flags_ = 3;
+  std::string temporary_;
+  bool host_code_ = false;
 
 #if TEMPER_NVINFER_API >= 1000
   template <class Next>
@@ -783,6 +904,19 @@ class IOptimizationProfile {
     return range && range->is_set[static_cast<int32_t>(select)] ? range->shapes[static_cast<int32_t>(select)]
                                                                 : stand_in::no_dims();
   }
+  // Inputs whose values are shapes are not told by a profile: False where some are given. Null: there are none.
+  bool setShapeValues(char const*, OptProfileSelector, int32_t const*, int32_t nbValues) noexcept {
+    return nbValues == 0;
+  }
+  int32_t getNbShapeValues(char const*) const noexcept { return -1; }
+  int32_t const* getShapeValues(char const*, OptProfileSelector) const noexcept { return nullptr; }
+  // Kept, and read back: a session takes the memory that its shapes need.
+  bool setExtraMemoryTarget(float target) noexcept {
+    if (!(target >= 0 && target <= 1)) return false;
+    extra_memory_ = target;
+    return true;
+  }
+  float getExtraMemoryTarget() const noexcept { return extra_memory_; }
   // Every input that is named has all three.
   bool isValid() const noexcept {
     for (Range const& range : ranges_)
@@ -814,6 +948,7 @@ class IOptimizationProfile {
 
  private:
   std::vector<Range> ranges_;
+  float extra_memory_ = 1;
   Range const* find(char const* input) const noexcept {
     for (Range const& range : ranges_)
       if (range.input == input) return &range;

@@ -63,9 +63,42 @@ enum class DataType : int32_t {
   kFP8 = 6,
   kBF16 = 7,
   kINT64 = 8,
+#if TEMPER_NVINFER_API >= 1000
+  kINT4 = 9,
+  kFP4 = 10,
+  kE8M0 = 11,
+#endif
 };
 
-enum class TensorFormat : int32_t { kLINEAR = 0 };
+// Inputs and outputs are in rows, kLINEAR; a program that allows no more than others for one is refused.
+enum class TensorFormat : int32_t {
+  kLINEAR = 0,
+  kCHW2 = 1,
+  kHWC8 = 2,
+  kCHW4 = 3,
+  kCHW16 = 4,
+  kCHW32 = 5,
+  kDHWC8 = 6,
+  kCDHW32 = 7,
+  kHWC = 8,
+  kDLA_LINEAR = 9,
+  kDLA_HWC4 = 10,
+  kHWC16 = 11,
+  kDHWC = 12,
+};
+using TensorFormats = uint32_t;  // 1 << TensorFormat
+
+// How many members the enumeration has.
+template <typename T>
+constexpr int32_t EnumMax() noexcept;
+template <>
+constexpr int32_t EnumMax<DataType>() noexcept {
+  return TEMPER_NVINFER_API < 1000 ? 9 : 12;
+}
+template <>
+constexpr int32_t EnumMax<TensorFormat>() noexcept {
+  return 13;
+}
 enum class TensorLocation : int32_t { kDEVICE = 0, kHOST = 1 };
 enum class TensorIOMode : int32_t { kNONE = 0, kINPUT = 1, kOUTPUT = 2 };
 

@@ -41,6 +41,10 @@ class IParserError {
   std::string text_;
 };
 
+// Kept, and read back: instance normalization has kernels of its own in any case.
+enum class OnnxParserFlag : int32_t { kNATIVE_INSTANCENORM = 0 };
+using OnnxParserFlags = uint32_t;
+
 namespace stand_in {
 struct ParserError final : IParserError {
   explicit ParserError(char const* text) : IParserError(text) {}
@@ -68,9 +72,25 @@ class IParser : public nvinfer1::stand_in::Object {
   }
   void clearErrors() noexcept { errors_.clear(); }
 
+  void setFlags(OnnxParserFlags flags) noexcept { flags_ = flags; }
+  OnnxParserFlags getFlags() const noexcept { return flags_; }
+  void setFlag(OnnxParserFlag flag) noexcept { flags_ |= 1u << static_cast<uint32_t>(flag); }
+  void clearFlag(OnnxParserFlag flag) noexcept { flags_ &= ~(1u << static_cast<uint32_t>(flag)); }
+  bool getFlag(OnnxParserFlag flag) const noexcept { return flags_ >> static_cast<uint32_t>(flag) & 1; }
+  // There are none.
+  char const* const* getUsedVCPluginLibraries(int64_t& nbPluginLibs) const noexcept {
+    nbPluginLibs = 0;
+    return nullptr;
+  }
+#if TEMPER_NVINFER_API >= 1100
+  // True: nothing of it is used while a model is read.
+  bool setBuilderConfig(nvinfer1::IBuilderConfig const*) noexcept { return true; }
+#endif
+
  private:
   nvinfer1::INetworkDefinition& network_;
   nvinfer1::ILogger& logger_;
+  OnnxParserFlags flags_ = 0;
   std::vector<std::unique_ptr<stand_in::ParserError>> errors_;
 
   bool fill(void const* bytes, std::size_t size, char const* path) noexcept {
@@ -88,5 +108,22 @@ class IParser : public nvinfer1::stand_in::Object {
 inline IParser* createParser(nvinfer1::INetworkDefinition& network, nvinfer1::ILogger& logger) noexcept {
   return new IParser(network, logger);
 }
+
+#if TEMPER_NVINFER_API >= 1000
+// There is none: weights are given to the refitter by their names.
+class IParserRefitter {
+ public:
+  IParserRefitter(IParserRefitter const&) = delete;
+  IParserRefitter& operator=(IParserRefitter const&) = delete;
+  virtual ~IParserRefitter() noexcept = default;
+};
+// Null, with an error in the log.
+inline IParserRefitter* createParserRefitter(nvinfer1::IRefitter&, nvinfer1::ILogger& logger) noexcept {
+  nvinfer1::stand_in::error(nvinfer1::stand_in::log_of(logger),
+                            "createParserRefitter: not in Temper (a refitter takes weights by their names); call "
+                            "IRefitter::setNamedWeights instead");
+  return nullptr;
+}
+#endif
 
 }  // namespace nvonnxparser

@@ -65,6 +65,10 @@ int32_t temper_nv_network_add_input(temper_nv_network* network, const char* name
 /* `type`: TensorRT's word, "CONVOLUTION"; inputs are tensors. A layer; its settings are those of src/nvinfer/layers.cc.
  */
 int32_t temper_nv_network_add_layer(temper_nv_network* network, const char* type, const int32_t* inputs, int32_t count);
+/* Says in the log that something was asked of the network that is not there; builds fail from then on. */
+void temper_nv_network_end_builds(temper_nv_network* network, const char* why);
+/* 1 where it has an output. */
+int32_t temper_nv_network_is_filled(const temper_nv_network* network);
 int32_t temper_nv_network_mark(temper_nv_network* network, int32_t tensor, int32_t is_output);
 
 /* Of a layer. Texts live until the next call for the network. */
@@ -142,11 +146,12 @@ typedef struct temper_nv_range {
 
 typedef struct temper_nv_config {
   const char* device;
-  int32_t guarded;     /* a calibrator's addresses, as in temper_nv_engine_load() */
-  uint32_t flags;      /* 1 << BuilderFlag */
-  int32_t runs_on_dla; /* not 0: that was asked for */
-  int32_t capability;  /* a number of EngineCapability */
-  int64_t workspace;   /* bytes; -1: no limit */
+  int32_t guarded;                          /* a calibrator's addresses, as in temper_nv_engine_load() */
+  uint32_t flags;                           /* 1 << BuilderFlag */
+  int32_t runs_on_dla;                      /* not 0: that was asked for */
+  int32_t capability;                       /* a number of EngineCapability */
+  int32_t hardware_compatibility, platform; /* of HardwareCompatibilityLevel and RuntimePlatform */
+  int64_t workspace;                        /* bytes; -1: no limit */
   const temper_nv_range* ranges;
   int32_t range_count, profile_count;
   temper_nv_timings* timings;             /* null: none is kept */

@@ -16,6 +16,7 @@
 #include "nvinfer/inspect.h"
 #include "nvinfer/load.h"
 #include "nvinfer/refit.h"
+#include "nvinfer/refuse.h"
 #include "nvinfer/types.h"
 #include "runtime/keep_current_gpu.h"
 
@@ -367,6 +368,10 @@ void bind_nvinfer(nb::module_& module) {
            })
       .def("name_dim", edit(&Network::name_dim))
       .def("dim_name", &Network::dim_name);
+  // What the numbers ask for that is not here, a text each.
+  module.def("nv_refusals", [](uint32_t flags, bool on_dla, int capability, int hardware_compatibility, int platform) {
+    return nvinfer::refusals({flags, on_dla, capability, hardware_compatibility, platform});
+  });
   module.def("nv_build", build);
   nb::class_<nvinfer::Refitter>(module, "NvRefitter")
       .def("__init__",

@@ -197,7 +197,9 @@ nvinfer::OutputAllocator allocator_of(const temper_nv_allocator& asked, bool gua
 }
 
 nvinfer::Config config_of(const temper_nv_config& asked) {
-  nvinfer::refuse_what_is_not_here(asked.flags, asked.runs_on_dla != 0, asked.capability);
+  const std::vector<std::string> refused = nvinfer::refusals(
+      {asked.flags, asked.runs_on_dla != 0, asked.capability, asked.hardware_compatibility, asked.platform});
+  if (!refused.empty()) fail(ErrorKind::unsupported, refused[0]);
   const auto allows = [&](int flag) { return (asked.flags >> flag & 1) != 0; };
   nvinfer::Config config;
   config.device = text_of(asked.device);
@@ -329,6 +331,11 @@ int32_t temper_nv_network_add_layer(temper_nv_network* network, const char* type
   return or_else(network->logger, -1,
                  [&] { return network->network.add_layer(text_of(type), std::vector<int>(inputs, inputs + count)); });
 }
+void temper_nv_network_end_builds(temper_nv_network* network, const char* why) {
+  network->logger(Severity::error, text_of(why));
+  network->network.end_builds(text_of(why));
+}
+int32_t temper_nv_network_is_filled(const temper_nv_network* network) { return network->network.is_filled(); }
 int32_t temper_nv_network_mark(temper_nv_network* network, int32_t tensor, int32_t is_output) {
   return changed(network, [&](nvinfer::Network& of) {
     if (is_output) of.mark_output(tensor);

@@ -20,7 +20,8 @@ const std::vector<CppClass>& cpp_classes() {
       {"CalibrationAlgoType", "8.6-10.13",
        "kENTROPY_CALIBRATION kENTROPY_CALIBRATION_2 kLEGACY_CALIBRATION kMINMAX_CALIBRATION"},
       {"CumulativeOperation", "10.13-", "kSUM"},
-      {"DataType", "8.6-", "kBF16 kBOOL kFLOAT kFP8 kHALF kINT32 kINT64 kINT8 kUINT8"},
+      {"DataType", "8.6-",
+       "kBF16 kBOOL kE8M0@10.13- kFLOAT kFP4@10.13- kFP8 kHALF kINT32 kINT4@10.13- kINT64 kINT8 kUINT8"},
       {"DeviceType", "8.6-", "kDLA kGPU"},
       {"Dims2", "8.6-", ""},
       {"Dims3", "8.6-", ""},
@@ -39,22 +40,30 @@ const std::vector<CppClass>& cpp_classes() {
       {"ExecutionContextAllocationStrategy", "10.13-", "kON_PROFILE_CHANGE kSTATIC kUSER_MANAGED"},
       {"FillOperation", "8.6-", "kLINSPACE kRANDOM_NORMAL kRANDOM_UNIFORM"},
       {"GatherMode", "8.6-", "kDEFAULT kELEMENT kND"},
+      {"HardwareCompatibilityLevel", "8.6-", "kAMPERE_PLUS kNONE kSAME_COMPUTE_CAPABILITY@10.13-"},
       {"IActivationLayer", "8.6-", "getActivationType getAlpha getBeta setActivationType setAlpha setBeta"},
       {"IBuilder", "8.6-",
        "buildEngineWithConfig@8.6 buildSerializedNetwork buildSerializedNetworkToStream@10.13- "
        "createBuilderConfig createNetworkV2 createOptimizationProfile getErrorRecorder getLogger "
-       "getMaxBatchSize@8.6 getMaxDLABatchSize getMaxThreads getNbDLACores platformHasFastFp16@8.6-10.13 "
-       "platformHasFastInt8@8.6-10.13 platformHasTf32 setErrorRecorder setGpuAllocator setMaxBatchSize@8.6 "
-       "setMaxThreads"},
+       "getMaxBatchSize@8.6 getMaxDLABatchSize getMaxThreads getNbDLACores isNetworkSupported "
+       "platformHasFastFp16@8.6-10.13 platformHasFastInt8@8.6-10.13 platformHasTf32 reset setErrorRecorder "
+       "setGpuAllocator setMaxBatchSize@8.6 setMaxThreads"},
       {"IBuilderConfig", "8.6-",
-       "addOptimizationProfile clearFlag createTimingCache getAvgTimingIterations getBuilderOptimizationLevel "
-       "getCalibrationProfile@8.6-10.13 getDefaultDeviceType getDLACore getEngineCapability getFlag getFlags "
-       "getInt8Calibrator@8.6-10.13 getMaxAuxStreams getMaxWorkspaceSize@8.6 getMemoryPoolLimit "
-       "getMinTimingIterations@8.6 getNbOptimizationProfiles getProfileStream getProfilingVerbosity "
-       "getProgressMonitor getTimingCache setAvgTimingIterations setBuilderOptimizationLevel "
-       "setCalibrationProfile@8.6-10.13 setDefaultDeviceType setDLACore setEngineCapability setFlag setFlags "
-       "setInt8Calibrator@8.6-10.13 setMaxAuxStreams setMaxWorkspaceSize@8.6 setMemoryPoolLimit "
-       "setMinTimingIterations@8.6 setProfileStream setProfilingVerbosity setProgressMonitor setTimingCache"},
+       "addOptimizationProfile canRunOnDLA clearFlag clearQuantizationFlag@8.6-10.13 createTimingCache "
+       "getAvgTimingIterations getBuilderOptimizationLevel getCalibrationProfile@8.6-10.13 getDefaultDeviceType "
+       "getDeviceType getDLACore getEngineCapability getFlag getFlags getHardwareCompatibilityLevel "
+       "getInt8Calibrator@8.6-10.13 getL2LimitForTiling@10.13- getMaxAuxStreams getMaxNbTactics@10.13- "
+       "getMaxWorkspaceSize@8.6 getMemoryPoolLimit getMinTimingIterations@8.6 getNbOptimizationProfiles "
+       "getPreviewFeature getProfileStream getProfilingVerbosity getProgressMonitor "
+       "getQuantizationFlag@8.6-10.13 getQuantizationFlags@8.6-10.13 getRuntimePlatform@10.13- getTacticSources "
+       "getTilingOptimizationLevel@10.13- getTimingCache isDeviceTypeSet resetDeviceType setAvgTimingIterations "
+       "setBuilderOptimizationLevel setCalibrationProfile@8.6-10.13 setDefaultDeviceType setDeviceType "
+       "setDLACore setEngineCapability setFlag setFlags setHardwareCompatibilityLevel "
+       "setInt8Calibrator@8.6-10.13 setL2LimitForTiling@10.13- setMaxAuxStreams setMaxNbTactics@10.13- "
+       "setMaxWorkspaceSize@8.6 setMemoryPoolLimit setMinTimingIterations@8.6 setPreviewFeature "
+       "setProfileStream setProfilingVerbosity setProgressMonitor setQuantizationFlag@8.6-10.13 "
+       "setQuantizationFlags@8.6-10.13 setRuntimePlatform@10.13- setTacticSources "
+       "setTilingOptimizationLevel@10.13- setTimingCache"},
       {"ICastLayer", "8.6-", "getToType setToType"},
       {"IConcatenationLayer", "8.6-", "getAxis setAxis"},
       {"IConstantLayer", "8.6-", "getDimensions getWeights setDimensions setWeights"},
@@ -66,11 +75,14 @@ const std::vector<CppClass>& cpp_classes() {
        "setPrePadding setStride@8.6 setStrideNd"},
       {"ICudaEngine", "8.6-",
        "bindingIsInput@8.6 createEngineInspector createExecutionContext "
-       "createExecutionContextWithoutDeviceMemory@8.6-10.13 getBindingDataType@8.6 getBindingDimensions@8.6 "
-       "getBindingFormat@8.6 getBindingIndex@8.6 getBindingName@8.6 getDeviceMemorySize@8.6-10.13 "
-       "getDeviceMemorySizeV2@10.13- getErrorRecorder getIOTensorName getLocation@8.6 getMaxBatchSize@8.6 "
-       "getName getNbBindings@8.6 getNbIOTensors getNbLayers getNbOptimizationProfiles "
-       "getProfileDimensions@8.6 getProfileShape getTensorDataType getTensorFormat getTensorIOMode "
+       "createExecutionContextWithoutDeviceMemory@8.6-10.13 getBindingBytesPerComponent@8.6 "
+       "getBindingComponentsPerElement@8.6 getBindingDataType@8.6 getBindingDimensions@8.6 getBindingFormat@8.6 "
+       "getBindingFormatDesc@8.6 getBindingIndex@8.6 getBindingName@8.6 getBindingVectorizedDim@8.6 "
+       "getDeviceMemorySize@8.6-10.13 getDeviceMemorySizeV2@10.13- getEngineCapability getErrorRecorder "
+       "getHardwareCompatibilityLevel getIOTensorName getLocation@8.6 getMaxBatchSize@8.6 getName "
+       "getNbBindings@8.6 getNbIOTensors getNbLayers getNbOptimizationProfiles getProfileDimensions@8.6 "
+       "getProfileShape getProfilingVerbosity getTacticSources getTensorBytesPerComponent "
+       "getTensorComponentsPerElement getTensorDataType getTensorFormat getTensorFormatDesc getTensorIOMode "
        "getTensorLocation getTensorShape getTensorVectorizedDim hasImplicitBatchDimension@8.6-10.13 "
        "isExecutionBinding@8.6 isRefittable isShapeBinding@8.6 isShapeInferenceIO serialize setErrorRecorder"},
       {"ICumulativeLayer", "10.13-", "getExclusive getReverse setExclusive setReverse"},
@@ -91,13 +103,13 @@ const std::vector<CppClass>& cpp_classes() {
       {"IExecutionContext", "8.6-",
        "allInputDimensionsSpecified allInputShapesSpecified enqueue@8.6 enqueueV2@8.6 enqueueV3 execute@8.6 "
        "executeV2 getBindingDimensions@8.6 getDebugSync getEngine getEnqueueEmitsProfile getErrorRecorder "
-       "getInputConsumedEvent getMaxOutputSize getName getOptimizationProfile getOutputAllocator "
-       "getOutputTensorAddress getProfiler getStrides@8.6 getTensorAddress getTensorShape getTensorStrides "
-       "inferShapes reportToProfiler setBindingDimensions@8.6 setDebugSync setDeviceMemory "
-       "setDeviceMemoryV2@10.13- setEnqueueEmitsProfile setErrorRecorder setInputConsumedEvent setInputShape "
-       "setInputTensorAddress setName setOptimizationProfile@8.6 setOptimizationProfileAsync "
-       "setOutputAllocator setOutputTensorAddress@10.13- setProfiler setTensorAddress "
-       "updateDeviceMemorySizeForShapes@10.13-"},
+       "getInputConsumedEvent getMaxOutputSize getName getNvtxVerbosity getOptimizationProfile "
+       "getOutputAllocator getOutputTensorAddress getPersistentCacheLimit getProfiler getStrides@8.6 "
+       "getTensorAddress getTensorShape getTensorStrides inferShapes reportToProfiler setBindingDimensions@8.6 "
+       "setDebugSync setDeviceMemory setDeviceMemoryV2@10.13- setEnqueueEmitsProfile setErrorRecorder "
+       "setInputConsumedEvent setInputShape setInputTensorAddress setName setNvtxVerbosity "
+       "setOptimizationProfile@8.6 setOptimizationProfileAsync setOutputAllocator setOutputTensorAddress@10.13- "
+       "setPersistentCacheLimit setProfiler setTensorAddress updateDeviceMemorySizeForShapes@10.13-"},
       {"IFillLayer", "8.6-", "getAlpha getBeta getDimensions getOperation setAlpha setBeta setDimensions setOperation"},
       {"IFullyConnectedLayer", "8.6",
        "getBiasWeights getKernelWeights getNbOutputChannels setBiasWeights setKernelWeights setNbOutputChannels"},
@@ -135,12 +147,17 @@ const std::vector<CppClass>& cpp_classes() {
       {"INormalizationLayer", "8.6-", "getAxes getEpsilon getNbGroups setAxes setEpsilon setNbGroups"},
       {"InterpolationMode", "8.6-", "kCUBIC kLINEAR kNEAREST"},
       {"IOneHotLayer", "8.6-", "getAxis setAxis"},
-      {"IOptimizationProfile", "8.6-", "getDimensions isValid setDimensions"},
+      {"IOptimizationProfile", "8.6-",
+       "getDimensions getExtraMemoryTarget getNbShapeValues getShapeValues isValid setDimensions "
+       "setExtraMemoryTarget setShapeValues"},
       {"IOutputAllocator", "8.6-", "notifyShape reallocateOutput reallocateOutputAsync@10.13-"},
       {"IPaddingLayer", "8.6-", "getPostPaddingNd getPrePaddingNd setPostPaddingNd setPrePaddingNd"},
       {"IParametricReLULayer", "8.6-", ""},
-      {"IParser", "8.6-", "clearErrors getError getNbErrors parse parseFromFile"},
+      {"IParser", "8.6-",
+       "clearErrors clearFlag getError getFlag getFlags getNbErrors getUsedVCPluginLibraries parse "
+       "parseFromFile setBuilderConfig@11.1- setFlag setFlags"},
       {"IParserError", "8.6-", "code desc file func line node"},
+      {"IParserRefitter", "10.13-", ""},
       {"IPoolingLayer", "8.6-",
        "getAverageCountExcludesPadding getBlendFactor getPadding@8.6 getPaddingMode getPaddingNd getPoolingType "
        "getPostPadding getPrePadding getStride@8.6 getStrideNd getWindowSize@8.6 getWindowSizeNd "
@@ -161,8 +178,9 @@ const std::vector<CppClass>& cpp_classes() {
        "setNearestRounding setOutputDimensions setResizeMode setScales setSelectorForSinglePixel"},
       {"IReverseSequenceLayer", "8.6-", "getBatchAxis getSequenceAxis setBatchAxis setSequenceAxis"},
       {"IRuntime", "8.6-",
-       "deserializeCudaEngine getDLACore getErrorRecorder getLogger getMaxThreads getNbDLACores setDLACore "
-       "setErrorRecorder setGpuAllocator setMaxThreads"},
+       "deserializeCudaEngine getDLACore getEngineHostCodeAllowed getErrorRecorder getLogger getMaxThreads "
+       "getNbDLACores getTempfileControlFlags getTemporaryDirectory setDLACore setEngineHostCodeAllowed "
+       "setErrorRecorder setGpuAllocator setMaxThreads setTempfileControlFlags setTemporaryDirectory"},
       {"IScaleLayer", "8.6-",
        "getChannelAxis getMode getPower getScale getShift setChannelAxis setMode setPower setScale setShift"},
       {"IScatterLayer", "8.6-", "getAxis getMode setAxis setMode"},
@@ -178,8 +196,10 @@ const std::vector<CppClass>& cpp_classes() {
       {"IStreamReaderV2", "10.13-", "read seek"},
       {"IStreamWriter", "10.13-", "write"},
       {"ITensor", "8.6-",
-       "getDimensionName getDimensions getLocation getName getType isExecutionTensor isNetworkInput "
-       "isNetworkOutput isShapeTensor setDimensionName setDimensions setName setType"},
+       "dynamicRangeIsSet@8.6-10.13 getAllowedFormats getBroadcastAcrossBatch@8.6-10.13 getDimensionName "
+       "getDimensions getLocation getName getType isExecutionTensor isNetworkInput isNetworkOutput "
+       "isShapeTensor resetDynamicRange@8.6-10.13 setAllowedFormats setBroadcastAcrossBatch@8.6-10.13 "
+       "setDimensionName setDimensions setDynamicRange@8.6-10.13 setLocation setName setType"},
       {"ITimingCache", "8.6-", "combine serialize"},
       {"ITopKLayer", "8.6-", "getK getOperation getReduceAxes setK setOperation setReduceAxes"},
       {"IUnaryLayer", "8.6-", "getOperation setOperation"},
@@ -192,27 +212,39 @@ const std::vector<CppClass>& cpp_classes() {
        "kRAGGED_SOFTMAX kREDUCE kRESIZE kREVERSE_SEQUENCE kRNN_V2@8.6 kSCALE kSCATTER kSELECT kSHAPE kSHUFFLE "
        "kSLICE kSOFTMAX kSQUEEZE@10.13- kTOPK kUNARY kUNSQUEEZE@10.13-"},
       {"MatrixOperation", "8.6-", "kNONE kTRANSPOSE kVECTOR"},
-      {"MemoryPoolType", "8.6-", "kDLA_GLOBAL_DRAM kDLA_LOCAL_DRAM kDLA_MANAGED_SRAM kTACTIC_DRAM kWORKSPACE"},
+      {"MemoryPoolType", "8.6-",
+       "kDLA_GLOBAL_DRAM kDLA_LOCAL_DRAM kDLA_MANAGED_SRAM kTACTIC_DRAM kTACTIC_SHARED_MEMORY@10.13- kWORKSPACE"},
       {"NetworkDefinitionCreationFlag", "8.6-", "kEXPLICIT_BATCH kSTRONGLY_TYPED"},
+      {"OnnxParserFlag", "8.6-", "kNATIVE_INSTANCENORM"},
       {"OptProfileSelector", "8.6-", "kMAX kMIN kOPT"},
       {"PaddingMode", "8.6-",
        "kCAFFE_ROUND_DOWN@8.6 kCAFFE_ROUND_UP@8.6 kEXPLICIT_ROUND_DOWN kEXPLICIT_ROUND_UP kSAME_LOWER "
        "kSAME_UPPER"},
       {"Permutation", "8.6-", ""},
       {"PoolingType", "8.6-", "kAVERAGE kMAX kMAX_AVERAGE_BLEND"},
+      {"PreviewFeature", "8.6-",
+       "kALIASED_PLUGIN_IO_10_03@10.13- kDISABLE_EXTERNAL_TACTIC_SOURCES_FOR_CORE_0805@8.6 "
+       "kFASTER_DYNAMIC_SHAPES_0805@8.6 kPROFILE_SHARING_0806@8.6-10.13 kRUNTIME_ACTIVATION_RESIZE_10_10@10.13-"},
       {"ProfilingVerbosity", "8.6-", "kDETAILED kLAYER_NAMES_ONLY kNONE"},
+      {"QuantizationFlag", "8.6-10.13", "kCALIBRATE_BEFORE_FUSION"},
       {"ReduceOperation", "8.6-", "kAVG kMAX kMIN kPROD kSUM"},
       {"ResizeCoordinateTransformation", "8.6-", "kALIGN_CORNERS kASYMMETRIC kHALF_PIXEL"},
       {"ResizeRoundMode", "8.6-", "kCEIL kFLOOR kHALF_DOWN kHALF_UP"},
       {"ResizeSelector", "8.6-", "kFORMULA kUPPER"},
+      {"RuntimePlatform", "10.13-", "kSAME_AS_BUILD kWINDOWS_AMD64"},
       {"SampleMode", "8.6-", "kCLAMP kDEFAULT@8.6 kFILL kREFLECT kSTRICT_BOUNDS kWRAP"},
       {"ScaleMode", "8.6-", "kCHANNEL kELEMENTWISE kUNIFORM"},
       {"ScatterMode", "8.6-", "kELEMENT kND"},
       {"SeekPosition", "10.13-", "kCUR kEND kSET"},
       {"Severity", "8.6-", "kERROR kINFO kINTERNAL_ERROR kVERBOSE kWARNING"},
-      {"TensorFormat", "8.6-", "kLINEAR"},
+      {"TacticSource", "8.6-",
+       "kCUBLAS@8.6-10.13 kCUBLAS_LT@8.6-10.13 kCUDNN@8.6-10.13 kEDGE_MASK_CONVOLUTIONS kJIT_CONVOLUTIONS"},
+      {"TempfileControlFlag", "8.6-", "kALLOW_IN_MEMORY_FILES kALLOW_TEMPORARY_FILES"},
+      {"TensorFormat", "8.6-",
+       "kCDHW32 kCHW16 kCHW2 kCHW32 kCHW4 kDHWC kDHWC8 kDLA_HWC4 kDLA_LINEAR kHWC kHWC16 kHWC8 kLINEAR"},
       {"TensorIOMode", "8.6-", "kINPUT kNONE kOUTPUT"},
       {"TensorLocation", "8.6-", "kDEVICE kHOST"},
+      {"TilingOptimizationLevel", "10.13-", "kFAST kFULL kMODERATE kNONE"},
       {"TopKOperation", "8.6-", "kMAX kMIN"},
       {"UnaryOperation", "8.6-",
        "kABS kACOS kACOSH kASIN kASINH kATAN kATANH kCEIL kCOS kCOSH kERF kEXP kFLOOR kISINF kISNAN kLOG kNEG "

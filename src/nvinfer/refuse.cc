@@ -2,7 +2,7 @@
 // THE list of what a build refuses.
 #include "nvinfer/refuse.h"
 
-#include "base/error.h"
+#include "base/concat.h"
 
 namespace temper::nvinfer {
 
@@ -12,26 +12,42 @@ struct Refused {
   int flag;  // the number of a BuilderFlag
   const char *name, *why, *instead;
 };
+constexpr const char* kRefit = "an engine that is refitted is built again, for whatever weights";
+constexpr const char* kNoKernels = "there are no kernels of this precision";
+constexpr const char* kSpeed = "kernels are chosen by speed";
+// Every other flag has an effect, or changes nothing here.
 constexpr Refused kFlags[] = {
-    {8, "kSAFETY_SCOPE", "there is no safety runtime", "build for the standard capability"},
-    {13, "kVERSION_COMPATIBLE", "a plan is for the version that built it", "build it again where Temper changes"},
-    {14, "kEXCLUDE_LEAN_RUNTIME", "a plan has no runtime in it", "leave it out"},
-    {16, "kERROR_ON_TIMING_CACHE_MISS", "what is not measured yet is measured", "leave it out"},
-    {19, "kSTRIP_PLAN", "a plan holds its weights", "leave it out"},
-    {21, "kWEIGHT_STREAMING", "a plan's weights stay on the device", "leave it out"},
+    {8, "SAFETY_SCOPE", "there is no safety runtime", "build for the standard capability"},
+    {13, "VERSION_COMPATIBLE", "a plan is for the version that built it", "build it again where Temper changes"},
+    {16, "ERROR_ON_TIMING_CACHE_MISS", "what is not measured yet is measured", "leave it out"},
+    {19, "STRIP_PLAN", "a plan holds its weights", "leave it out"},
+    {20, "REFIT_IDENTICAL", kRefit, "set REFIT"},
+    {21, "WEIGHT_STREAMING", "a plan's weights stay on the device", "leave it out"},
+    {22, "INT4", kNoKernels, "leave it out"},
+    {23, "REFIT_INDIVIDUAL", kRefit, "set REFIT"},
+    {24, "STRICT_NANS", kSpeed, "leave it out"},
+    {26, "FP4", kNoKernels, "leave it out"},
+    {28, "DISTRIBUTIVE_INDEPENDENCE", kSpeed, "leave it out"},
 };
 
-[[noreturn]] void refuse(const char* name, const char* why, const char* instead) {
-  fail(ErrorKind::unsupported, name, ": not in Temper (", why, "); instead, ", instead);
+std::string text_of(const char* name, const char* why, const char* instead) {
+  return concat(name, ": not in Temper (", why, "); instead, ", instead);
 }
 
 }  // namespace
 
-void refuse_what_is_not_here(uint32_t flags, bool on_dla, int capability) {
+std::vector<std::string> refusals(const Asked& asked) {
+  constexpr const char *kMachine = "a plan is for the machine that it was measured on", *kLeave = "leave it as it is";
+  std::vector<std::string> texts;
   for (const Refused& refused : kFlags)
-    if (flags >> refused.flag & 1) refuse(refused.name, refused.why, refused.instead);
-  if (on_dla) refuse("DLA", "it runs on CPUs and GPUs", "leave the device type and the core as they are");
-  if (capability != 0) refuse("EngineCapability", "there is kSTANDARD alone", "leave it as it is");
+    if (asked.flags >> refused.flag & 1)
+      texts.push_back(text_of(concat("BuilderFlag ", refused.name).c_str(), refused.why, refused.instead));
+  if (asked.on_dla)
+    texts.push_back(text_of("DLA", "it runs on CPUs and GPUs", "leave the device type and the core as they are"));
+  if (asked.capability) texts.push_back(text_of("EngineCapability", "there is STANDARD alone", kLeave));
+  if (asked.hardware_compatibility) texts.push_back(text_of("HardwareCompatibilityLevel", kMachine, kLeave));
+  if (asked.platform) texts.push_back(text_of("RuntimePlatform", kMachine, kLeave));
+  return texts;
 }
 
 }  // namespace temper::nvinfer

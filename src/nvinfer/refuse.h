@@ -2,11 +2,19 @@
 // What a program may ask a build for by TensorRT's API, and is not in Temper.
 #pragma once
 #include <cstdint>
+#include <string>
+#include <vector>
 
 namespace temper::nvinfer {
 
-// `flags`: 1 << BuilderFlag, by the numbers of 10.x; `capability`: a number of EngineCapability. Throws
-// Error{unsupported} with the name of what is refused, why, and what to do instead.
-void refuse_what_is_not_here(uint32_t flags, bool on_dla, int capability);
+// By TensorRT's numbers, those of 10.x; what is here is 0.
+struct Asked {
+  uint32_t flags = 0;  // 1 << BuilderFlag
+  bool on_dla = false;
+  int capability = 0, hardware_compatibility = 0, platform = 0;
+};
+
+// A text for each thing that is not here: its name, why, and what to do instead.
+std::vector<std::string> refusals(const Asked& asked);
 
 }  // namespace temper::nvinfer

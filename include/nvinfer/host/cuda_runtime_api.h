@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stands in for the few calls of the CUDA runtime by which programs for TensorRT hold buffers, on a machine without a
 // GPU. "Device memory" is memory of the host. It is for one compilation that asks for it (temper as-tensorrt --device
-// cpu); what is not here does not compile: kernels, events, graphs, times.
+// cpu). Events, graphs and times are there for headers that speak of them, and fail with cudaErrorNotSupported when
+// they are used; what is not here, kernels for one, does not compile.
 #pragma once
 #ifndef __cplusplus
 #error "this stand-in for the CUDA runtime is for C++"
@@ -24,6 +25,8 @@ enum cudaError_t {
   cudaErrorMemoryAllocation = 2,
   cudaErrorInvalidDevice = 101,
   cudaErrorInvalidResourceHandle = 400,
+  cudaErrorNotSupported = 801,
+  cudaErrorStreamCaptureInvalidated = 901,
 };
 enum cudaMemcpyKind {
   cudaMemcpyHostToHost = 0,
@@ -34,7 +37,20 @@ enum cudaMemcpyKind {
 };
 typedef struct CUstream_st* cudaStream_t;
 typedef struct CUevent_st* cudaEvent_t;
+typedef struct CUgraph_st* cudaGraph_t;
+typedef struct CUgraphExec_st* cudaGraphExec_t;
+typedef struct CUgraphNode_st* cudaGraphNode_t;
+typedef void (*cudaHostFn_t)(void* userData);
 enum { cudaStreamDefault = 0, cudaStreamNonBlocking = 1 };
+enum { cudaEventDefault = 0, cudaEventBlockingSync = 1, cudaEventDisableTiming = 2 };
+enum { cudaHostAllocDefault = 0, cudaHostAllocPortable = 1, cudaHostAllocMapped = 2 };
+enum { cudaDeviceScheduleSpin = 1, cudaDeviceScheduleYield = 2, cudaDeviceScheduleBlockingSync = 4 };
+enum cudaStreamCaptureMode {
+  cudaStreamCaptureModeGlobal = 0,
+  cudaStreamCaptureModeThreadLocal = 1,
+  cudaStreamCaptureModeRelaxed = 2,
+};
+enum cudaDeviceAttr { cudaDevAttrComputeCapabilityMajor = 75, cudaDevAttrComputeCapabilityMinor = 76 };
 
 // Says that it is none: everything but the name is 0.
 struct cudaDeviceProp {
@@ -133,6 +149,74 @@ inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp* prop, int device) noe
   return cudaSuccess;
 }
 
+// Of compute capability 0.0.
+inline cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr, int device) noexcept {
+  if (device || !value) return temper_host::said(cudaErrorInvalidDevice);
+  *value = 0;
+  return cudaSuccess;
+}
+// Of no CUDA.
+inline cudaError_t cudaDriverGetVersion(int* driverVersion) noexcept {
+  *driverVersion = 0;
+  return cudaSuccess;
+}
+inline cudaError_t cudaRuntimeGetVersion(int* runtimeVersion) noexcept {
+  *runtimeVersion = 0;
+  return cudaSuccess;
+}
+
+// What a GPU alone has.
+namespace temper_host {
+inline cudaError_t refuse(char const* name) noexcept {
+  std::fprintf(stderr, "temper: %s: not in the stand-in for the CUDA runtime\n", name);
+  return said(cudaErrorNotSupported);
+}
+}  // namespace temper_host
+inline cudaError_t cudaEventCreate(cudaEvent_t*) noexcept { return temper_host::refuse("cudaEventCreate"); }
+inline cudaError_t cudaEventCreateWithFlags(cudaEvent_t*, unsigned int) noexcept {
+  return temper_host::refuse("cudaEventCreateWithFlags");
+}
+inline cudaError_t cudaEventDestroy(cudaEvent_t) noexcept { return temper_host::refuse("cudaEventDestroy"); }
+inline cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t = nullptr) noexcept {
+  return temper_host::refuse("cudaEventRecord");
+}
+inline cudaError_t cudaEventSynchronize(cudaEvent_t) noexcept { return temper_host::refuse("cudaEventSynchronize"); }
+inline cudaError_t cudaEventElapsedTime(float*, cudaEvent_t, cudaEvent_t) noexcept {
+  return temper_host::refuse("cudaEventElapsedTime");
+}
+inline cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned int = 0) noexcept {
+  return temper_host::refuse("cudaStreamWaitEvent");
+}
+inline cudaError_t cudaLaunchHostFunc(cudaStream_t, cudaHostFn_t, void*) noexcept {
+  return temper_host::refuse("cudaLaunchHostFunc");
+}
+inline cudaError_t cudaStreamBeginCapture(cudaStream_t, cudaStreamCaptureMode) noexcept {
+  return temper_host::refuse("cudaStreamBeginCapture");
+}
+inline cudaError_t cudaStreamEndCapture(cudaStream_t, cudaGraph_t*) noexcept {
+  return temper_host::refuse("cudaStreamEndCapture");
+}
+inline cudaError_t cudaGraphInstantiate(cudaGraphExec_t*, cudaGraph_t, unsigned long long = 0) noexcept {
+  return temper_host::refuse("cudaGraphInstantiate");
+}
+inline cudaError_t cudaGraphInstantiate(cudaGraphExec_t*, cudaGraph_t, cudaGraphNode_t*, char*, std::size_t) noexcept {
+  return temper_host::refuse("cudaGraphInstantiate");
+}
+inline cudaError_t cudaGraphLaunch(cudaGraphExec_t, cudaStream_t) noexcept {
+  return temper_host::refuse("cudaGraphLaunch");
+}
+inline cudaError_t cudaGraphDestroy(cudaGraph_t) noexcept { return temper_host::refuse("cudaGraphDestroy"); }
+inline cudaError_t cudaGraphExecDestroy(cudaGraphExec_t) noexcept {
+  return temper_host::refuse("cudaGraphExecDestroy");
+}
+inline cudaError_t cudaMallocManaged(void**, std::size_t, unsigned int = 1) noexcept {
+  return temper_host::refuse("cudaMallocManaged");
+}
+inline cudaError_t cudaHostGetDevicePointer(void**, void*, unsigned int) noexcept {
+  return temper_host::refuse("cudaHostGetDevicePointer");
+}
+inline cudaError_t cudaSetDeviceFlags(unsigned int) noexcept { return temper_host::refuse("cudaSetDeviceFlags"); }
+
 inline cudaError_t cudaGetLastError() noexcept {
   cudaError_t const error = temper_host::last();
   temper_host::last() = cudaSuccess;
@@ -146,6 +230,8 @@ inline char const* cudaGetErrorName(cudaError_t error) noexcept {
     case cudaErrorMemoryAllocation: return "cudaErrorMemoryAllocation";
     case cudaErrorInvalidDevice: return "cudaErrorInvalidDevice";
     case cudaErrorInvalidResourceHandle: return "cudaErrorInvalidResourceHandle";
+    case cudaErrorNotSupported: return "cudaErrorNotSupported";
+    case cudaErrorStreamCaptureInvalidated: return "cudaErrorStreamCaptureInvalidated";
   }
   return "unrecognized error code";
 }
@@ -156,6 +242,8 @@ inline char const* cudaGetErrorString(cudaError_t error) noexcept {
     case cudaErrorMemoryAllocation: return "out of memory";
     case cudaErrorInvalidDevice: return "invalid device ordinal (there is one, which is host memory)";
     case cudaErrorInvalidResourceHandle: return "invalid resource handle";
+    case cudaErrorNotSupported: return "operation not supported (there is no GPU)";
+    case cudaErrorStreamCaptureInvalidated: return "operation failed due to a previous error during capture";
   }
   return "unrecognized error code";
 }

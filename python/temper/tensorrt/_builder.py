@@ -9,7 +9,7 @@ from typing import Any
 from .. import _temper
 from .._error import Error
 from . import _host_cuda
-from ._enums import (REFUSED_FLAGS, BuilderFlag, CalibrationAlgoType, DeviceType, EngineCapability, HardwareCompatibilityLevel, MemoryPoolType,
+from ._enums import (BuilderFlag, CalibrationAlgoType, DeviceType, EngineCapability, HardwareCompatibilityLevel, MemoryPoolType,
                      NetworkDefinitionCreationFlag, ProfilingVerbosity, RuntimePlatform, Severity, TilingOptimizationLevel)  # fmt: skip
 from ._network import INetworkDefinition, IOptimizationProfile
 from ._runtime import ICudaEngine, IGpuAllocator, Runtime, gpu_allocator
@@ -149,15 +149,10 @@ _KEPT = {
     "builder_optimization_level": 3, "avg_timing_iterations": 1, "min_timing_iterations": 1, "profiling_verbosity": ProfilingVerbosity.LAYER_NAMES_ONLY,
     "profile_stream": 0, "max_aux_streams": -1, "tiling_optimization_level": TilingOptimizationLevel.NONE, "l2_limit_for_tiling": -1,
     "max_num_tactics": -1, "quantization_flags": 0}  # fmt: skip
-# What may be nothing else: another value ends the build with the reason.
+# What may be nothing else: another value ends the build (src/nvinfer/refuse.cc).
 _ONLY = {
-    "engine_capability": (EngineCapability.STANDARD, "there is no safety runtime and no DLA"),
-    "hardware_compatibility_level": (HardwareCompatibilityLevel.NONE, "a plan is for the machine that it was measured on"),
-    "runtime_platform": (RuntimePlatform.SAME_AS_BUILD, "a plan is for the machine that it was measured on"),
-    "default_device_type": (DeviceType.GPU, "there is no DLA here"),
-    "DLA_core": (-1, "there is no DLA here"),
-    "plugins_to_serialize": ([], "plugins of TensorRT cannot be run"),
-}
+    "engine_capability": EngineCapability.STANDARD, "hardware_compatibility_level": HardwareCompatibilityLevel.NONE,
+    "runtime_platform": RuntimePlatform.SAME_AS_BUILD, "default_device_type": DeviceType.GPU, "DLA_core": -1, "plugins_to_serialize": []}  # fmt: skip
 
 
 class IBuilderConfig(Scoped):
@@ -175,7 +170,7 @@ class IBuilderConfig(Scoped):
         self.flags = 1 << int(_FLAGS["TF32"])
         for name, value in _KEPT.items():
             setattr(self, f"_{name}", value)
-        for name, (value, _) in _ONLY.items():
+        for name, value in _ONLY.items():
             setattr(self, f"_{name}", value)
         self._pools, self._features, self._sources = {}, {}, 0
         self._cache = self._calibrator = self._monitor = self._calibration = None
@@ -274,8 +269,12 @@ class IBuilderConfig(Scoped):
 
     def _refused(self) -> list[str]:
         """What was asked for and is not here, with reasons."""
-        flags = [f"BuilderFlag.{name}: {why}" for name, why in REFUSED_FLAGS.items() if self.get_flag(_FLAGS[name])]
-        return flags + [f"IBuilderConfig.{name}: {why}" for name, (value, why) in _ONLY.items() if getattr(self, f"_{name}") != value]
+        refused: list[str] = _temper.nv_refusals(
+            self.flags & 0xFFFFFFFF, self._default_device_type != DeviceType.GPU or self._DLA_core != -1, int(self._engine_capability),
+            int(self._hardware_compatibility_level), int(self._runtime_platform))  # fmt: skip
+        if self._plugins_to_serialize:
+            refused.append("IBuilderConfig.plugins_to_serialize: not in Temper (plugins of TensorRT cannot be run)")
+        return refused
 
 
 for _name in (*_KEPT, *_ONLY):
@@ -336,7 +335,7 @@ class Builder(Scoped):
         """The bytes of a plan; None, with an error in the log, where it cannot be built."""
         refused = config._refused()
         for text in refused:
-            self._log(int(Severity.ERROR), f"{text}: not in Temper")
+            self._log(int(Severity.ERROR), text)
         if refused:
             return None
         workspace = config._pools.get(MemoryPoolType.WORKSPACE)

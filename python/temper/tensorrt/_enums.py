@@ -138,18 +138,3 @@ ErrorCodeTRT = _made("ErrorCodeTRT", SUCCESS=0, UNSPECIFIED_ERROR=1, INTERNAL_ER
                      FAILED_INITIALIZATION=6, FAILED_EXECUTION=7, FAILED_COMPUTATION=8, INVALID_STATE=9, UNSUPPORTED_STATE=10)  # fmt: skip
 CumulativeOperation = _made("CumulativeOperation", SUM=0)
 ALL = {name: value for name, value in list(globals().items()) if isinstance(value, type) and issubclass(value, Enumeration) and value is not Enumeration}
-
-# What a build makes of a flag that it does not compute by: why it is refused. Every other flag has an effect, or changes nothing here.
-REFUSED_FLAGS = {
-    "REFIT_IDENTICAL": "an engine that is refitted is built again, for whatever weights; REFIT says so",
-    "REFIT_INDIVIDUAL": "an engine that is refitted is built again, for whatever weights; REFIT says so",
-    "STRIP_PLAN": "a plan holds its weights",
-    "SAFETY_SCOPE": "there is no safety runtime",
-    "VERSION_COMPATIBLE": "a plan is of one version of Temper and one machine",
-    "INT4": "there are no kernels of this precision",
-    "FP4": "there are no kernels of this precision",
-    "ERROR_ON_TIMING_CACHE_MISS": "a time that is not in the cache is measured",
-    "WEIGHT_STREAMING": "weights are in the device's memory",
-    "STRICT_NANS": "kernels are chosen by speed, and treat NaN as their instructions do",
-    "DISTRIBUTIVE_INDEPENDENCE": "kernels are chosen by speed; nothing holds a sum to an order",
-}

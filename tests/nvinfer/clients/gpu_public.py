@@ -272,16 +272,20 @@ def mnist(folder):
     import onnx
 
     source = program(folder, "sampleOnnxMNIST.cpp", "SampleOnnxMNIST")
-    cuda = pathlib.Path(os.environ["TEMPER_CUDA"])
-    if not (cuda / "include/cuda_runtime_api.h").exists():
-        sys.exit(f"LEFT OUT: there is no cuda_runtime_api.h in {cuda}/include")
-    common = source.parent.parent / "common"
-    sources = [source, *(common / name for name in ("logger.cpp", "sampleUtils.cpp", "getOptions.cpp", "bfloat16.cpp", "sampleDevice.cpp") if (common / name).exists())]
-    done = subprocess.run(["g++", "-std=c++17", "-O1", "-w", "-DTRT_STATIC=0", "-DENABLE_UNIFIED_BUILDER=0", f"-I{common}", f"-I{common.parent}", f"-I{source.parents[2] / 'shared'}", f"-I{cuda}/include", *map(str, sources),
-                           "-o", "sample", f"-L{cuda}/lib64", f"-L{cuda}/lib", "-lnvinfer", "-lnvonnxparser", "-lcudart", "-ldl", f"-Wl,-rpath,{cuda}/lib64"], capture_output=True, text=True)  # fmt: skip
-    errors = [line for line in done.stderr.splitlines() if "error" in line]
-    if done.returncode:
-        sys.exit(f"LEFT OUT: it does not compile: {(errors or [done.stderr])[0][:300]}")
+    release = next((path / "VERSION").read_text() for path in source.parents if (path / "VERSION").exists())
+    if release.split(".")[:2] != os.environ["TEMPER_API"].split("."):
+        sys.exit(f"LEFT OUT: the folder has the samples of {release.strip()}")
+    cuda, flags = pathlib.Path(os.environ["TEMPER_CUDA"]), []
+    if os.environ["TEMPER_DEVICE"] != "cpu":  # there Temper stands in for the CUDA runtime
+        if not (cuda / "include/cuda_runtime_api.h").exists():
+            sys.exit(f"LEFT OUT: there is no cuda_runtime_api.h in {cuda}/include")
+        flags = [f"-I{cuda}/include", f"-L{cuda}/lib64", f"-L{cuda}/lib", f"-Wl,-rpath,{cuda}/lib64"]
+    common, shared = source.parent.parent / "common", source.parents[2] / "shared"
+    sources = [source, *(path for path in (common / "logger.cpp", common / "getOptions.cpp", shared / "utils/cacheUtils.cpp", shared / "utils/fileLock.cpp") if path.exists())]
+    done = subprocess.run(["g++", "-std=c++17", "-O1", "-w", "-DTRT_STATIC=0", "-DENABLE_UNIFIED_BUILDER=0", f"-I{common}", f"-I{common.parent}", f"-I{shared}", f"-I{common.parents[1]}", *map(str, sources),
+                           "-o", "sample", *flags, "-lnvinfer", "-lnvonnxparser", "-lcudart", "-ldl"], capture_output=True, text=True)  # fmt: skip
+    errors = [line for line in done.stderr.splitlines() if "error" in line or "undefined" in line]
+    assert done.returncode == 0, f"it does not compile: {(errors or [done.stderr])[0][:300]}"
     pictures = numpy.random.default_rng(1).integers(0, 255, (10, 28, 28), dtype="uint8")
     make, flat = onnx.helper.make_node, (1 - pictures.reshape(10, 784) / 255).astype("float32")
     centred = flat - flat.mean(0)
@@ -300,7 +304,7 @@ def mnist(folder):
 
 PARTS = {part.__name__: part for part in (triple_pycuda, triple_cudart, triple_torch, comfy, depth, quickstart, introductory, progress, mnist)}
 APIS = {"triple_pycuda": ("8.6",), "triple_cudart": ("8.6",), "triple_torch": ("8.6", "10.13"), "comfy": ("8.6", "10.13"), "depth": ("8.6",), "quickstart": ("10.13", "11.1"),
-        "introductory": ("10.13", "11.1"), "progress": ("10.13",), "mnist": ("10.13",)}  # fmt: skip
+        "introductory": ("10.13", "11.1"), "progress": ("10.13",), "mnist": ("8.6", "10.13", "11.1")}  # fmt: skip
 
 
 def main():
@@ -324,7 +328,7 @@ def main():
             with tempfile.TemporaryDirectory() as work:
                 (pathlib.Path(work) / "data/resnet50").mkdir(parents=True)
                 command = [options.temper, "as-tensorrt", "--device", options.device, "--api", api, "--", sys.executable, __file__, "part", name, options.folder]
-                done = subprocess.run(command, cwd=work, capture_output=True, text=True, env={**os.environ, "TEMPER_CUDA": options.cuda})
+                done = subprocess.run(command, cwd=work, capture_output=True, text=True, env={**os.environ, "TEMPER_CUDA": options.cuda, "TEMPER_DEVICE": options.device, "TEMPER_API": api})
             said = [line for line in (done.stdout + done.stderr).splitlines() if line.startswith(("FOUND: ", "LEFT OUT: "))]
             word = "FAILED" if not said else "passed" if said[-1].startswith("FOUND") else "left out"
             failed += word == "FAILED"

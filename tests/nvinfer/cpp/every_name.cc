@@ -307,6 +307,26 @@ static void configure(IBuilder& builder, IBuilderConfig& config) {
   KEEPS(&config, DLACore, -1);
   KEEPS(&config, EngineCapability, EngineCapability::kSAFETY);
   KEEPS(&config, EngineCapability, EngineCapability::kSTANDARD);
+  KEEPS(&config, TacticSources, 1u << static_cast<int>(TacticSource::kJIT_CONVOLUTIONS));
+  KEEPS(&config, HardwareCompatibilityLevel, HardwareCompatibilityLevel::kAMPERE_PLUS);
+  KEEPS(&config, HardwareCompatibilityLevel, HardwareCompatibilityLevel::kNONE);
+  PreviewFeature const feature = static_cast<PreviewFeature>(1);
+  config.setPreviewFeature(feature, true);
+  EXPECT(config.getPreviewFeature(feature) && !config.getPreviewFeature(static_cast<PreviewFeature>(0)));
+#if NV_TENSORRT_MAJOR < 11
+  KEEPS(&config, QuantizationFlags, 1u);
+  config.clearQuantizationFlag(QuantizationFlag::kCALIBRATE_BEFORE_FUSION);
+  EXPECT(!config.getQuantizationFlag(QuantizationFlag::kCALIBRATE_BEFORE_FUSION));
+  config.setQuantizationFlag(QuantizationFlag::kCALIBRATE_BEFORE_FUSION);
+  EXPECT(config.getQuantizationFlag(QuantizationFlag::kCALIBRATE_BEFORE_FUSION));
+#endif
+#if NV_TENSORRT_MAJOR >= 10
+  KEEPS(&config, RuntimePlatform, RuntimePlatform::kWINDOWS_AMD64);
+  KEEPS(&config, RuntimePlatform, RuntimePlatform::kSAME_AS_BUILD);
+  KEEPS(&config, TilingOptimizationLevel, TilingOptimizationLevel::kFAST);
+  KEEPS(&config, L2LimitForTiling, 4096);
+  KEEPS(&config, MaxNbTactics, 5);
+#endif
   KEEPS(&config, Flags, 0u);
   cudaStream_t stream;
   EXPECT(cudaStreamCreate(&stream) == cudaSuccess);
@@ -342,6 +362,13 @@ static void ask(ICudaEngine& engine) {
   context->setName("mine");
   EXPECT(context->getName() == std::string("mine") && context->allInputShapesSpecified());
   context->setDeviceMemory(nullptr);
+  KEEPS(context, PersistentCacheLimit, std::size_t{1} << 20);
+  KEEPS(context, NvtxVerbosity, ProfilingVerbosity::kNONE);
+  EXPECT(engine.getTensorBytesPerComponent("image") == 4 && engine.getTensorComponentsPerElement("image") == 1);
+  EXPECT(engine.getTensorBytesPerComponent("nothing") == -1 && engine.getTensorFormatDesc("image")[0]);
+  EXPECT(engine.getEngineCapability() == EngineCapability::kSTANDARD && engine.getTacticSources() == 0);
+  EXPECT(engine.getHardwareCompatibilityLevel() == HardwareCompatibilityLevel::kNONE);
+  EXPECT(engine.getProfilingVerbosity() == ProfilingVerbosity::kDETAILED);
   EXPECT(context->setInputConsumedEvent(nullptr) && context->getInputConsumedEvent() == nullptr);
   EXPECT(context->setInputShape("image", dims({2, 1, 8, 8})));
   EXPECT(context->getTensorStrides("image") == dims({64, 64, 8, 1}) &&
@@ -360,12 +387,37 @@ static void ask(ICudaEngine& engine) {
 #endif
 #if NV_TENSORRT_MAJOR < 10
   EXPECT(engine.getBindingDataType(1) == DataType::kFLOAT && engine.getBindingFormat(1) == TensorFormat::kLINEAR);
+  EXPECT(engine.getBindingBytesPerComponent(1) == 4 && engine.getBindingComponentsPerElement(1) == 1);
+  EXPECT(engine.getBindingVectorizedDim(0) == -1 && engine.getBindingFormatDesc(0)[0]);
   EXPECT(engine.getLocation(0) == TensorLocation::kDEVICE && engine.isExecutionBinding(0) && !engine.isShapeBinding(0));
   EXPECT(context->setBindingDimensions(0, dims({2, 1, 8, 8})) && context->getStrides(0) == dims({64, 64, 8, 1}));
   EXPECT(context->setOptimizationProfile(0) && !context->setOptimizationProfile(1));
   void* bindings[] = {output.at, output.at};
   EXPECT(!context->execute(2, bindings) && !context->enqueue(2, bindings, nullptr, nullptr));
 #endif
+}
+
+// What is asked of tensors and is not there ends the builds of their network.
+static void refuse_settings_of_tensors(IBuilder& builder, char const* model, Logger& logger) {
+  for (int what = 0; what < 2; ++what) {
+    auto network = std::unique_ptr<INetworkDefinition>(builder.createNetworkV2(0));
+    auto parser = std::unique_ptr<nvonnxparser::IParser>(nvonnxparser::createParser(*network, logger));
+    auto config = std::unique_ptr<IBuilderConfig>(builder.createBuilderConfig());
+    EXPECT(parser->parseFromFile(model, 1));
+    ITensor& image = *network->getInput(0);
+    image.setDimensions(dims({1, 1, 8, 8}));
+#if NV_TENSORRT_MAJOR < 11
+    image.setBroadcastAcrossBatch(false);
+    image.resetDynamicRange();
+    EXPECT(!image.dynamicRangeIsSet() && !image.getBroadcastAcrossBatch());
+    if (what == 0) EXPECT(!image.setDynamicRange(-1.f, 1.f));
+#else
+    if (what == 0) continue;
+#endif
+    if (what == 1) image.setAllowedFormats(1u << static_cast<int>(TensorFormat::kCHW32));
+    logger.forget();
+    EXPECT(!builder.buildSerializedNetwork(*network, *config) && logger.said("not in Temper"));
+  }
 }
 
 int main(int, char** argv) {
@@ -381,15 +433,44 @@ int main(int, char** argv) {
   EXPECT(!parser->parse("no model", 8) && parser->getError(0)->node() == -1 && parser->getError(0)->line() == 0);
   EXPECT(parser->getError(0)->func()[0] == 0 && parser->getError(0)->file()[0] == 0);
   EXPECT(parser->parseFromFile(argv[1], 1));
+  KEEPS(parser, Flags, 1u << static_cast<int>(nvonnxparser::OnnxParserFlag::kNATIVE_INSTANCENORM));
+  parser->clearFlag(nvonnxparser::OnnxParserFlag::kNATIVE_INSTANCENORM);
+  EXPECT(!parser->getFlag(nvonnxparser::OnnxParserFlag::kNATIVE_INSTANCENORM));
+  parser->setFlag(nvonnxparser::OnnxParserFlag::kNATIVE_INSTANCENORM);
+  int64_t libraries = 1;
+  EXPECT(!parser->getUsedVCPluginLibraries(libraries) && libraries == 0);
   auto config = std::unique_ptr<IBuilderConfig>(builder->createBuilderConfig());
+#if NV_TENSORRT_MAJOR >= 11
+  EXPECT(parser->setBuilderConfig(config.get()));
+#endif
+  ILayer* const first = network->getLayer(0);
+  EXPECT(!config->canRunOnDLA(first) && !config->isDeviceTypeSet(first));
+  config->setDeviceType(first, DeviceType::kDLA);
+  EXPECT(config->getDeviceType(first) == DeviceType::kDLA && config->isDeviceTypeSet(first));
+  EXPECT(!builder->buildSerializedNetwork(*network, *config) && logger.said("DLA: not in Temper"));
+  config->resetDeviceType(first);
+  EXPECT(builder->isNetworkSupported(*network, *config));
+  builder->reset();
+  ITensor* const image = network->getInput(0);
+  KEEPS(image, AllowedFormats, 1u | 1u << static_cast<int>(TensorFormat::kCHW32));
+  image->setLocation(TensorLocation::kDEVICE);
+  refuse_settings_of_tensors(*builder, argv[1], logger);
   IOptimizationProfile* profile = builder->createOptimizationProfile();
   for (auto which : {OptProfileSelector::kMIN, OptProfileSelector::kOPT, OptProfileSelector::kMAX})
     EXPECT(profile->setDimensions("image", which, dims({2, 1, 8, 8})));
   EXPECT(profile->getDimensions("image", OptProfileSelector::kMAX) == dims({2, 1, 8, 8}));
+  KEEPS(profile, ExtraMemoryTarget, 0.5f);
+  EXPECT(profile->getNbShapeValues("image") == -1 && !profile->getShapeValues("image", OptProfileSelector::kMIN));
+  int32_t const value = 1;
+  EXPECT(!profile->setShapeValues("image", OptProfileSelector::kMIN, &value, 1));
   EXPECT(config->addOptimizationProfile(profile) == 0 && config->getNbOptimizationProfiles() == 1);
   auto plan = std::unique_ptr<IHostMemory>(builder->buildSerializedNetwork(*network, *config));
   auto runtime = std::unique_ptr<IRuntime>(createInferRuntime(logger));
   KEEPS(runtime, MaxThreads, 2);
+  KEEPS(runtime, TempfileControlFlags, 1u << static_cast<int>(TempfileControlFlag::kALLOW_IN_MEMORY_FILES));
+  runtime->setTemporaryDirectory("/tmp");
+  EXPECT(std::string(runtime->getTemporaryDirectory()) == "/tmp");
+  KEEPS(runtime, EngineHostCodeAllowed, true);
   EXPECT(runtime->getNbDLACores() == 0 && runtime->getDLACore() == -1 && runtime->getLogger() == &logger);
   runtime->setDLACore(0);
   EXPECT(logger.said("setDLACore: not in Temper"));
