@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/parse.h"
+#include "interop/trtexec_flags.h"
 
 namespace temper {
 
@@ -17,6 +18,7 @@ bool is_harmless(const TrtexecArgument& argument) {
   const std::string_view flag = argument.flag;
   if (flag == "--batch" || flag == "--maxBatch") return value == "1";
   if (flag == "--sleepTime" || flag == "--idleTime") return value == "0";
+  if (flag == "--useDLACore") return value == "-1";
   if (flag == "--useRuntime") return value == "full";
   if (flag == "--sparsity") return value == "disable" || value == "enable";
   if (flag == "--hardwareCompatibilityLevel") return value == "none";
@@ -40,19 +42,52 @@ const TrtexecFlagUse* use_of(std::string_view flag) {
   return use == uses.end() ? nullptr : &*use;
 }
 
+// trtexec says so itself.
+const char* deprecation_of(std::string_view flag) {
+  if (flag == "--workspace") return "--workspace flag has been deprecated by --memPoolSize flag.";
+  if (flag == "--buildOnly") return "--buildOnly flag has been deprecated by --skipInference flag.";
+  if (flag == "--nvtxMode") return "--nvtxMode flag has been deprecated by --profilingVerbosity flag.";
+  if (flag == "--streams") return "--streams flag has been deprecated, use --infStreams flag instead.";
+  return nullptr;
+}
+
+// The place among kTrtexecReleases of the release that a program was written for; nothing where none is said. Throws
+// Error{usage} for one that is none of `temper as-tensorrt --api`.
+std::optional<size_t> release_of(const TrtexecCommand& command) {
+  const auto api = command.value("--temperApi");
+  if (!api) return std::nullopt;
+  for (size_t i = 0; i < kTrtexecReleases.size(); ++i)
+    if (kTrtexecReleases[i] == *api || kTrtexecReleases[i].starts_with(concat(*api, "."))) return i;
+  fail(ErrorKind::usage, "--temperApi=", *api, ": a release is expected: 8.6, 10.13 or 11.1");
+}
+
+// Flags that came later harm nobody, as names of Python's module that did; those that are gone are unknown.
+bool is_gone(std::string_view name, size_t release) {
+  const TrtexecFlag* const flag = find_trtexec_flag(name);
+  if (!flag) return release > 0 && !name.starts_with("--temper");  // of releases before the first
+  for (size_t i = release; i < kTrtexecReleases.size(); ++i)
+    if (flag->in(i)) return false;
+  return true;
+}
+
 class Settings {
  public:
   explicit Settings(const TrtexecCommand& command) : command_(command) {}
 
   TrtexecSettings run() {
+    release_ = release_of(command_);
     for (const TrtexecArgument& argument : command_.arguments) check(argument);
     TrtexecSettings& to = settings_;
     to.model = command_.value("--onnx").value_or("");
     to.load = command_.value("--loadEngine").value_or("");
     to.save = command_.value("--saveEngine").value_or("");
-    if (to.model.empty() == to.load.empty())
-      fail(ErrorKind::usage, to.model.empty() ? "Model missing or format not recognized: give --onnx or --loadEngine"
-                                              : "--onnx and --loadEngine are given: give one of them");
+    if (to.model.empty() && to.load.empty())
+      fail(ErrorKind::usage, "Model missing or format not recognized: give --onnx or --loadEngine");
+    if (!to.load.empty() && !to.save.empty())
+      fail(ErrorKind::usage,
+           "Incompatible load and save engine options selected: an engine that is loaded is there as a file already; "
+           "leave --saveEngine out");
+    if (!to.model.empty() && !to.load.empty()) note("--onnx has no effect with --loadEngine: the engine is read");
     device();
     precision();
     shapes();
@@ -65,15 +100,23 @@ class Settings {
  private:
   const TrtexecCommand& command_;
   TrtexecSettings settings_;
+  std::optional<size_t> release_;
+
+  // 11.0 turned defaults round: what is asked for by a flag before is left out by one from then on.
+  bool is_on(const char* on, const char* off) const {
+    return release_ && kTrtexecReleases[*release_].starts_with("11.") ? !command_.has(off)
+                                                                      : command_.has(on) && !command_.has(off);
+  }
 
   void check(const TrtexecArgument& argument) {
     if (argument.flag.empty())
       fail(ErrorKind::usage, "Unknown option: ", argument.value,
            " (a word without a flag; blanks in a list of shapes end it, so write --shapes=a:1x3,b:1)");
     const TrtexecFlagUse* use = use_of(argument.flag);
-    if (!use)
+    if (!use || (release_ && is_gone(argument.flag, *release_)))
       fail(ErrorKind::usage, "Unknown option: ", argument.flag, argument.has_value ? concat(" ", argument.value) : "");
     if (const std::string refusal = trtexec_refusal(argument); !refusal.empty()) fail(ErrorKind::unsupported, refusal);
+    if (const char* const deprecation = deprecation_of(argument.flag)) note(deprecation);
     if (use->use == TrtexecUse::accepted || (use->use == TrtexecUse::refused && argument.has_value))
       note(argument.flag, " has no effect: ", use->how);
   }
@@ -225,14 +268,15 @@ class Settings {
     if (to.skips_inference && !to.load.empty())
       note("--skipInference with --loadEngine: the engine is read, and nothing else is done");
     to.verbose = command_.has("--verbose");
-    to.iterations = whole("--iterations", 10, 1, 100'000'000);
+    to.iterations = whole("--iterations", 10, 0, 100'000'000);
     to.warm_up_ms = number("--warmUp", 200, 0, 86'400'000);
     to.seconds = number("--duration", 3, 0, 86'400);
     to.streams = whole(command_.has("--streams") ? "--streams" : "--infStreams", 1, 1, 1024);
     to.average_runs = whole("--avgRuns", 10, 1, 100'000'000);
-    to.transfers = !command_.has("--noDataTransfers");
-    to.cuda_graph = command_.has("--useCudaGraph") && !command_.has("--noCudaGraph");
-    to.spin_wait = command_.has("--useSpinWait");
+    const bool copies = !release_ || !kTrtexecReleases[*release_].starts_with("11.");
+    to.transfers = copies ? !command_.has("--noDataTransfers") : command_.has("--includeDataTransfers");
+    to.cuda_graph = is_on("--useCudaGraph", "--noCudaGraph");
+    to.spin_wait = is_on("--useSpinWait", "--noSpinWait");
     if (const auto list = command_.value("--percentile")) {
       to.percentiles.clear();
       for (size_t at = 0; at <= list->size();) {

@@ -127,7 +127,7 @@ constexpr TrtexecFlagUse kUses[] = {
     {"--buildOnly", X, "builds and does not run"},
     {"--skipInference", X, "builds and does not run"},
     {"--device", X, "the number of the GPU"},
-    {"--useDLACore", R, kDla},
+    {"--useDLACore", R, "there is no DLA here; leave it out (-1 is accepted)"},
     {"--staticPlugins", R, kPlugins},
     {"--dynamicPlugins", R, kPlugins},
     {"--setPluginsToSerialize", R, kPlugins},
@@ -189,6 +189,9 @@ constexpr TrtexecFlagUse kUses[] = {
     // Temper's own.
     {"--temperDevice", X,
      "the device as Temper names it: cpu, cuda:0; without it GPU 0, or the CPU where there is none"},
+    {"--temperApi", X,
+     "the release that the command was written for, 8.6, 10.13 or 11.1: flags that were gone by then are unknown, and "
+     "from 11 on copies are not in the times and a query is one CUDA graph unless a flag says otherwise"},
 };
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "interop/layer_file.h"
 #include "interop/trtexec_import.h"
 #include "interop/trtexec_lines.h"
+#include "interop/trtexec_settings.h"
 #include "plan/file.h"
 #include "program.h"
 #include "runtime/engine.h"
@@ -223,6 +224,34 @@ TEST(TrtexecVerb, Int8TakesACacheOrSaysThatItsRangesAreNoise) {
   EXPECT_CONTAINS(best.out, "Precision: ");
 }
 
+TEST(TrtexecVerb, WhatTrtexecAcceptsIsAccepted) {
+  const std::string folder = test_folder();
+  for (const char* words : {"trtexec", "trtexec --temperDevice=cpu --temperApi=8.6", "as-tensorrt -- trtexec"}) {
+    const Outcome help = temper(folder, words);
+    EXPECT_EQ(help.code, 0) << words;
+    EXPECT_CONTAINS(help.out, "Usage: temper trtexec");
+  }
+  const Outcome built = trtexec(folder, concat(onnx(),
+                                               " --temperApi=8.6 --shapes=image:1x1x8x8 --workspace=64 --buildOnly "
+                                               "--useDLACore=-1 --int8 --calib=none.cache --saveEngine=m.plan"));
+  ASSERT_EQ(built.code, 0) << built.err;
+  EXPECT_CONTAINS(built.err, "--workspace flag has been deprecated by --memPoolSize flag.");
+  EXPECT_CONTAINS(built.err, "--buildOnly flag has been deprecated by --skipInference flag.");
+  EXPECT_CONTAINS(built.err, "there is no file 'none.cache'");
+  const Outcome loaded = trtexec(folder, "--onnx=none.onnx --loadEngine=m.plan --iterations=0 --duration=0");
+  ASSERT_EQ(loaded.code, 0) << loaded.err;
+  EXPECT_CONTAINS(loaded.err, "--onnx has no effect with --loadEngine");
+  EXPECT_CONTAINS(loaded.out, "Engine deserialized in");
+  // From 11 on copies are outside of the times, and a query is one graph.
+  const auto settings = [](const char* flags) {
+    return trtexec_settings(parse_trtexec_command(concat("trtexec --onnx=m.onnx ", flags)));
+  };
+  EXPECT_TRUE(settings("--temperApi=10.13").transfers && !settings("--temperApi=10.13").cuda_graph);
+  EXPECT_TRUE(!settings("--temperApi=11.1").transfers && settings("--temperApi=11.1").cuda_graph);
+  EXPECT_TRUE(settings("--temperApi=11.1 --includeDataTransfers").transfers);
+  EXPECT_FALSE(settings("--temperApi=11.1 --noCudaGraph").cuda_graph);
+}
+
 TEST(TrtexecVerb, RefusesByNameEndsWith1AndLeavesNoFile) {
   const std::string folder = test_folder();
   write_text(folder + "theirs.engine", "ftrt" + std::string(100, '\0'));
@@ -240,6 +269,12 @@ TEST(TrtexecVerb, RefusesByNameEndsWith1AndLeavesNoFile) {
       {onnx() + " --iterations=many", "--iterations=many: a number"},
       {"--onnx=none.onnx", "none.onnx"},
       {"", "give --onnx or --loadEngine"},
+      {"--loadEngine=m.plan --saveEngine=n.plan", "Incompatible load and save engine options selected"},
+      {onnx() + " --temperApi=11.1 --fp16", "Unknown option: --fp16"},
+      {onnx() + " --temperApi=11.1 --int8", "Unknown option: --int8"},
+      {onnx() + " --temperApi=10.13 --workspace=64", "Unknown option: --workspace 64"},
+      {onnx() + " --temperApi=10.13 --streams=2", "Unknown option: --streams 2"},
+      {onnx() + " --temperApi=9", "--temperApi=9: a release is expected"},
       {"--loadEngine=theirs.engine", "is no plan of Temper; an engine of TensorRT runs in TensorRT alone"},
       {onnx() + " --exportTimes=notes.txt --shapes=image:1x1x8x8", "'notes.txt' is "},
   };

@@ -104,7 +104,7 @@ TEST(TrtexecSettings, WhatTheVerbRefusesIsADifferenceOfTheTranslation) {
   const TemperCommands commands =
       temper_commands_for(parse_trtexec_command("trtexec --onnx=m.onnx --useDLACore=0 --int4 --idleTime=0"));
   EXPECT_EQ(std::count(commands.differences.begin(), commands.differences.end(),
-                       "--useDLACore=0 is not in Temper: there is no DLA here; leave it out"),
+                       "--useDLACore=0 is not in Temper: there is no DLA here; leave it out (-1 is accepted)"),
             1);
   EXPECT_EQ(std::count(commands.differences.begin(), commands.differences.end(),
                        "--int4 is not in Temper: there are no kernels of this precision"),
@@ -156,7 +156,7 @@ TEST(TrtexecSettings, WhatIsNotThereIsRefusedByNameWithWhatToDoInstead) {
   for (const char* flag :
        {"--fp32", "--dumpEngine", "--onn=x", "-x", "stray", "--percentile=101", "--duration=-1", "--iterations=1.5",
         "--memPoolSize=workspace", "--shapes=x", "--loadInputs=x", "--profilingVerbosity=high", "--useProfile=1",
-        "--loadEngine=m.plan", "--stronglyTyped --fp16"})
+        "--loadEngine=m.plan --saveEngine=n.plan", "--stronglyTyped --fp16"})
     refusal_of(concat("trtexec --onnx=m.onnx ", std::string_view(flag)), ErrorKind::usage);
 }
 

@@ -36,7 +36,8 @@ class PrivateFolder {
            "': ", std::strerror(errno));
     path_ = pattern;
     const std::string program = std::filesystem::read_symlink("/proc/self/exe").string(), script = path_ + "/trtexec";
-    const std::string chosen = device.empty() ? "" : concat(" ", shell_quoted("--temperDevice=" + device));
+    const std::string chosen = concat(" ", shell_quoted("--temperApi=" + api),
+                                      device.empty() ? "" : concat(" ", shell_quoted("--temperDevice=" + device)));
     write_file_atomically({script, FileKind::other, true},
                           concat("#!/bin/sh\nexec ", shell_quoted(program), " trtexec", chosen, " \"$@\"\n"));
     std::filesystem::permissions(script, std::filesystem::perms::owner_all);

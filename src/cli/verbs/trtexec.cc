@@ -246,7 +246,7 @@ class Trtexec {
     options_.command = context_.command;
     if (on_gpu()) options_.timing_helper = {"/proc/self/exe", kServeTimings};
     const Stopwatch building;
-    if (settings_.best ? !settings_.calibration_cache.empty() : settings_.int8)
+    if (settings_.best ? has_cache() : settings_.int8)
       options_.ranges = std::make_shared<const Ranges>(ranges_for(model));
     engine_ = build_engine(settings_.model, options_);
     for (const std::string& text : engine_->info().notes) say('W', concat("[Temper] ", text));
@@ -255,13 +255,20 @@ class Trtexec {
     info("Created engine with size: ", trtexec_number(double(plan_bytes_of(*engine_).size()) / (1 << 20)), " MiB");
   }
 
+  // As with trtexec a cache that is not there is none.
+  bool has_cache() const {
+    return !settings_.calibration_cache.empty() && kind_of_file(settings_.calibration_cache) != FileKind::nothing;
+  }
+
   Ranges ranges_for(const ImportedModel& model) {
-    if (!settings_.calibration_cache.empty()) {
+    if (has_cache()) {
       std::vector<std::string> notes;
       Ranges ranges = ranges_of(load_cache(settings_.calibration_cache, &notes), model.sha256);
       log_notes(notes);
       return ranges;
     }
+    if (!settings_.calibration_cache.empty())
+      say('W', concat("--calib: there is no file '", settings_.calibration_cache, "'"));
     say('W',
         "Calibrator is not being used. The ranges of INT8 are those of noise: what the engine answers means nothing, "
         "its speed does; --calib=FILE has real ones");
@@ -344,7 +351,7 @@ class Trtexec {
     timer.warmup_seconds = settings_.warm_up_ms / 1e3;
     timer.max_seconds = settings_.seconds;
     timer.min_seconds = 2 * settings_.seconds + 1;  // it ends by the time and the count alone
-    timer.min_samples = int(settings_.iterations);
+    timer.min_samples = std::max(int(settings_.iterations), 1);
     timer.max_samples = 1 << 30;
     timer.single_calls = true;
     const LoadPattern load{int(settings_.streams), 0, transfers, settings_.cuda_graph, device_ms};
@@ -451,7 +458,10 @@ void print_help() {
 void trtexec(Context& context) {
   const std::vector<std::string> words(context.arguments.begin() + 1, context.arguments.end());
   const TrtexecCommand command = trtexec_command_of(words);
-  if (words.empty() || command.has("--help")) return print_help();
+  // Without arguments trtexec prints its help; Temper's own flags come from `temper as-tensorrt`.
+  const auto is_own = [](const std::string& word) { return word.starts_with("--temper"); };
+  const bool asks = !std::all_of(words.begin(), words.end(), is_own);
+  if (!asks || command.has("--help")) return print_help();
   std::string text = "trtexec";
   for (const std::string& word : words) text += concat(" ", shell_quoted(word));
   is_verbose = command.has("--verbose");
