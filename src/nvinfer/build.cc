@@ -39,22 +39,17 @@ void check_profiles(const Network& network, const Config& config) {
   for (size_t p = 0; p < config.profiles.size(); ++p) check_inputs(network, config.profiles[p], concat("profile ", p));
 }
 
-// The lowest precision that is allowed and computed on the device.
-std::string precision_of(const Config& config, const std::string& device, const Network& network,
-                         const Logger& logger) {
+// The lowest precision that is allowed and computed on the device; INT8 where there are ranges.
+std::string precision_of(const Config& config, const std::string& device, bool has_ranges, const Logger& logger) {
   const auto computed = [&](const char* precision, const char* word) {
     const std::string why = lacks_precision(device, precision);
     if (!why.empty()) logger(Severity::warning, concat(word, ": layers stay in FP32: ", why));
     return why.empty();
   };
-  if (config.int8 && config.calibrator)
+  if (has_ranges)
     return config.fp16 && computed("fp16", "FP16")   ? "int8+fp16"
            : config.bf16 && computed("bf16", "BF16") ? "int8+bf16"
                                                      : "int8";
-  if (config.int8 && !network.is_quantized())
-    fail(ErrorKind::unsupported,
-         "INT8 needs ranges, and no calibrator gave any: put them into the model (temper quantize MODEL --data D -o "
-         "MODEL_QDQ), or build with temper build --precision int8 --calibration RANGES");
   if (config.fp16 && computed("fp16", "FP16")) return "fp16";
   if (config.bf16 && computed("bf16", "BF16")) return "bf16";
   return config.tf32 && device.starts_with("cuda") ? "tf32" : "fp32";
@@ -81,7 +76,7 @@ LayerTypes layer_types(const Network& network, const Config& config, const std::
     if (dtype == DType::f32 || (dtype == DType::f16 && precision.find("fp16") == precision.npos) ||
         (dtype == DType::bf16 && precision.find("bf16") == precision.npos))
       types.of[layer.name] = DType::f32;
-    else if (dtype == DType::f16 || dtype == DType::bf16 || (dtype == DType::i8 && config.calibrator))
+    else if (dtype == DType::f16 || dtype == DType::bf16 || (dtype == DType::i8 && !network.is_quantized()))
       types.of[layer.name] = *dtype;
   }
   if (config.layer_constraints == LayerConstraints::hints) return {};
@@ -116,8 +111,6 @@ std::string build_serialized(const Network& network, const Config& config, const
     check_profiles(network, config);
     BuildOptions options;
     options.device = config.device.empty() ? device_of_choice() : config.device;
-    options.precision = precision_of(config, options.device, network, logger);
-    options.layer_types = layer_types(network, config, options.precision);
     options.workspace = config.workspace;
     options.timings = config.timings;
     std::optional<MonitoredBuild> monitored;
@@ -138,9 +131,16 @@ std::string build_serialized(const Network& network, const Config& config, const
         if (is_open(input.type) && !shapes.contains(input.name))
           fail(ErrorKind::usage, "the calibration profile has no shapes of '", input.name, "'");
       check_inputs(network, config.calibration, "the calibration profile");
-      options.ranges = std::make_shared<const Ranges>(
-          calibrate(network, shapes, options.device, *config.calibrator, callers, logger));
+      if (auto ranges = calibrate(network, shapes, options.device, *config.calibrator, callers, logger))
+        options.ranges = std::make_shared<const Ranges>(std::move(*ranges));
     }
+    if (config.int8 && !options.ranges && !network.is_quantized())
+      logger(Severity::warning,
+             concat(config.calibrator ? "" : "Calibrator is not being used. ",
+                    "INT8: there are no ranges, so layers are in the next precision that is allowed; give a calibrator "
+                    "data, or put ranges into the model (temper quantize MODEL --data D -o MODEL_QDQ)"));
+    options.precision = precision_of(config, options.device, options.ranges != nullptr, logger);
+    options.layer_types = layer_types(network, config, options.precision);
     const auto engine = build_engine(network.source(), options);
     for (const std::string& note : engine->info().notes) logger(Severity::warning, note);
     std::string plan = plan_bytes_of(*engine);

@@ -45,19 +45,32 @@ class Reader {
   std::unique_ptr<Queue> queue_;  // null: the host's memory
 };
 
-}  // namespace
-
-Ranges calibrate(const Network& network, const std::map<std::string, ShapeRange>& shapes, const std::string& device,
-                 const Calibrator& calibrator, const KeepCurrentGpu& callers, const Logger& logger) {
-  const ImportedModel model = network.source().import();
-  callers.put_back();
-  if (const std::string cache = calibrator.read_cache(); !cache.empty()) {
+// Of a cache; nothing where it has none of the model.
+std::optional<Ranges> ranges_in(const std::string& cache, const ImportedModel& model, const Logger& logger) {
+  const auto warn = [&](std::string_view text) { logger(Severity::warning, concat("calibration cache: ", text)); };
+  try {
     std::vector<std::string> notes;
     Ranges ranges = ranges_of(parse_cache(cache, &notes), model.sha256);
     notes.insert(notes.end(), ranges.notes.begin(), ranges.notes.end());
-    for (const std::string& note : notes) logger(Severity::warning, concat("calibration cache: ", note));
-    return ranges;
+    for (const std::string& note : notes) warn(note);
+    for (int32_t v = 0; v < model.graph.value_count(); ++v)
+      if (ranges.values.contains(model.graph.value({v}).name)) return ranges;
+    warn(concat("no value of the model has one of its ", int64_t(ranges.values.size()), " names"));
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::bad_file) throw;
+    warn(error.what());
   }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Ranges> calibrate(const Network& network, const std::map<std::string, ShapeRange>& shapes,
+                                const std::string& device, const Calibrator& calibrator, const KeepCurrentGpu& callers,
+                                const Logger& logger) {
+  const ImportedModel model = network.source().import();
+  callers.put_back();
+  if (const std::string cache = calibrator.read_cache(); !cache.empty()) return ranges_in(cache, model, logger);
   std::vector<std::string> names;
   for (const PortInfo& input : network.inputs()) names.push_back(input.name);
   const Reader reader(device, callers.own_context());

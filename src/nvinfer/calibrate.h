@@ -28,8 +28,10 @@ struct Calibrator {
 // shapes of the network, and where these are open `shapes`, whatever the program calls its batch size: no byte beyond
 // is read. Addresses are of the GPU's memory where `device` is one, in `callers` context where the program has one of
 // its own, otherwise of the host's. The program's functions find that GPU current. Throws Error{usage} where no batch
-// comes.
-Ranges calibrate(const Network& network, const std::map<std::string, ShapeRange>& shapes, const std::string& device,
-                 const Calibrator& calibrator, const KeepCurrentGpu& callers, const Logger& logger);
+// comes. Nothing, with a warning, for a cache that is none, or that knows no value of the model: TensorRT builds
+// without INT8 then.
+std::optional<Ranges> calibrate(const Network& network, const std::map<std::string, ShapeRange>& shapes,
+                                const std::string& device, const Calibrator& calibrator, const KeepCurrentGpu& callers,
+                                const Logger& logger);
 
 }  // namespace temper::nvinfer

@@ -252,10 +252,33 @@ TEST_F(Nvinfer, WhatTensorRTDoesNotBuildGivesNoBytesAndAnError) {
   EXPECT_TRUE(said("missing dimensions in profile 1"));
   EXPECT_EQ(build_serialized(network, config({{{"image", kOne}, {"picture", kOne}}}), logger), "");
   EXPECT_TRUE(said("'picture', which is no input"));
+}
+
+TEST_F(Nvinfer, Int8WithoutRangesIsBuiltInTheNextPrecisionWithAWarning) {
+  const Network network = digits();
   Config int8 = config({{{"image", kOne}}});
-  int8.int8 = true;
-  EXPECT_EQ(build_serialized(network, int8, logger), "");
-  EXPECT_TRUE(said("INT8 needs ranges"));
+  int8.int8 = int8.bf16 = true;
+  const auto precision_of = [&](const Config& asked) {
+    lines.clear();
+    const std::string plan = build_serialized(network, asked, logger);
+    return plan.empty() ? std::string() : Engine::from_bytes(std::as_bytes(std::span(plan)))->info().precision;
+  };
+  const auto precision = [&] { return precision_of(int8); };
+  Config plain = int8;
+  plain.int8 = false;
+  const std::string next = precision_of(plain);
+  EXPECT_NE(next, "");
+  EXPECT_EQ(precision(), next);
+  EXPECT_TRUE(said("2 Calibrator is not being used. INT8: there are no ranges, so layers are in the next precision"));
+  for (const auto& [cache, why] : {std::pair("garbage", "this is not a TensorRT calibration cache"),
+                                   {"TRT-8601-EntropyCalibration2\n", "a header and no entries"},
+                                   {"TRT-8601-EntropyCalibration2\nfoo: 3c010a14\n", "no value of the model"}}) {
+    const Calibrator calibrator{"entropy", [text = std::string(cache)] { return text; }, [](const std::string&) {},
+                                [](const std::vector<std::string>&) { return std::nullopt; }, nullptr};
+    int8.calibrator = std::make_shared<const Calibrator>(calibrator);
+    EXPECT_EQ(precision(), next) << cache;
+    EXPECT_TRUE(said(why) && said("2 INT8: there are no ranges")) << cache;
+  }
 }
 
 TEST_F(Nvinfer, AContextRunsWhenEverythingIsSetAndSaysWhatIsMissing) {
