@@ -471,7 +471,9 @@ class TensorrtApiTest(Case):
             self.assertTrue(parser.set_builder_config(None))
         parser = trt.OnnxParser(builder.create_network(), self.logger)
         self.assertFalse(parser.parse(b"no model"))
-        self.assertIn("ONNX", parser.get_error(0).desc())
+        error = parser.get_error(0)
+        self.assertIn("ONNX", error.desc())
+        self.assertEqual((error.code(), error.node(), error.file(), error.line(), error.func()), (trt.ErrorCode.INVALID_GRAPH, -1, "", 0, ""))
         parser.clear_errors()
         self.assertEqual(parser.num_errors, 0)
 

@@ -358,6 +358,22 @@ class LayersTest(Case):
         expected = onnxruntime.InferenceSession(DIGITS).run(None, {"image": x / 2})[0]
         numpy.testing.assert_allclose(self.run_network(network, {"image": x})["logits"], expected, atol=1e-4)
 
+    def test_the_extension_of_tensorrts_package_is_the_module(self):
+        self.assertIs(trt.tensorrt, trt)
+        self.assertNotIn("tensorrt", dir(trt))
+
+    def test_a_parser_names_every_node_that_it_refuses(self):
+        make = onnx.helper.make_node
+        nodes = [make("Foo", ["x"], ["a"], name="first", domain="mine"), make("Bar", ["a"], ["y"], name="second", domain="mine")]
+        ports = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [2]) for name in "xy"]
+        graph = onnx.helper.make_graph(nodes, "two", ports[:1], ports[1:], value_info=[onnx.helper.make_tensor_value_info("a", onnx.TensorProto.FLOAT, [2])])
+        model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 13), onnx.helper.make_opsetid("mine", 1)], ir_version=8)
+        parser = trt.OnnxParser(self.network(), self.logger)
+        self.assertFalse(parser.parse(model.SerializeToString()))
+        self.assertEqual(parser.num_errors, 2)
+        self.assertIn("node 'first'", parser.get_error(0).desc())
+        self.assertIn("node 'second'", parser.get_error(1).desc())
+
     def test_a_refused_edit_ends_the_build(self):
         def build(edit):
             network = self.network()

@@ -87,7 +87,6 @@ const std::vector<Owner>& owners() {
         {kRefit, "OnnxParserRefitter@10.13-"},
         {kEntries, "TimingCacheKey@10.13- TimingCacheValue@10.13-"},
         {kSizes, "EngineStat@11.1-"},
-        {"an error of the parser is a text", "ErrorCode"},
         {"texts are Python's", "FallbackString"},
         {kDebug, "IDebugListener@10.13-"}}},
       {"Builder",
@@ -294,10 +293,9 @@ const std::vector<Owner>& owners() {
         {kPlugins, "ENABLE_PLUGIN_OVERRIDE@11.1-"}}},
       {"ParserError",
        "8.6-",
-       "desc",
+       "code desc file func line node",
        {{"an error of the parser is a text, which names the node",
-         "code file func line local_function_stack@10.13- local_function_stack_size@10.13- node node_name@10.13- "
-         "node_operator@10.13-"}}},
+         "local_function_stack@10.13- local_function_stack_size@10.13- node_name@10.13- node_operator@10.13-"}}},
       {"PreviewFeature",
        "8.6-",
        "ALIASED_PLUGIN_IO_10_03@10.13- DISABLE_EXTERNAL_TACTIC_SOURCES_FOR_CORE_0805@8.6 "
@@ -418,6 +416,13 @@ const std::vector<Owner>& owners() {
        {}},
       {"Weights", "8.6-", "dtype nbytes numpy size", {}},
       {"WeightsRole", "8.6-", "ANY BIAS CONSTANT KERNEL SCALE SHIFT", {}},
+      {"ErrorCode",
+       "8.6-",
+       "INTERNAL_ERROR INVALID_GRAPH INVALID_NODE INVALID_VALUE MEM_ALLOC_FAILED MODEL_DESERIALIZE_FAILED "
+       "REFIT_FAILED@10.13- SUCCESS UNSUPPORTED_GRAPH UNSUPPORTED_NODE UNSUPPORTED_NODE_ATTR@10.13- "
+       "UNSUPPORTED_NODE_DATATYPE@10.13- UNSUPPORTED_NODE_DYNAMIC@10.13- UNSUPPORTED_NODE_INPUT@10.13- "
+       "UNSUPPORTED_NODE_SHAPE@10.13-",
+       {}},
       {"ErrorCodeTRT",
        "8.6-",
        "FAILED_ALLOCATION FAILED_COMPUTATION FAILED_EXECUTION FAILED_INITIALIZATION INTERNAL_ERROR INVALID_ARGUMENT "

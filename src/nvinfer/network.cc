@@ -6,6 +6,7 @@
 
 #include "graph/op.h"
 #include "graph/ops/broadcast.h"
+#include "graph/ops/pointwise.h"
 #include "nvinfer/types.h"
 #include "onnx/import.h"
 #include "onnx/input_dims.h"
@@ -33,6 +34,54 @@ std::string_view word_for(OpKind kind) {
     case OpKind::other: return "";
   }
   return "";
+}
+
+// A program of one step on one input is an activation or a function of one number where TensorRT has a layer for it.
+std::string_view word_for(const Op& op) {
+  const auto* const pointwise = op.get_if<ops::Pointwise>();
+  if (!pointwise || pointwise->program.inputs != 1 || pointwise->program.steps.size() != 1)
+    return word_for(kind_of(op));
+  switch (pointwise->program.steps[0].op) {
+    case Scalar::relu:
+    case Scalar::sigmoid:
+    case Scalar::tanh: return "ACTIVATION";
+    case Scalar::cast: return "CAST";
+    case Scalar::abs:
+    case Scalar::acos:
+    case Scalar::acosh:
+    case Scalar::asin:
+    case Scalar::asinh:
+    case Scalar::atan:
+    case Scalar::atanh:
+    case Scalar::ceil:
+    case Scalar::cos:
+    case Scalar::cosh:
+    case Scalar::erf:
+    case Scalar::exp:
+    case Scalar::floor:
+    case Scalar::is_inf:
+    case Scalar::is_nan:
+    case Scalar::log:
+    case Scalar::logical_not:
+    case Scalar::neg:
+    case Scalar::reciprocal:
+    case Scalar::round:
+    case Scalar::sign:
+    case Scalar::sin:
+    case Scalar::sinh:
+    case Scalar::sqrt:
+    case Scalar::tan: return "UNARY";
+    default: return word_for(kind_of(op));
+  }
+}
+
+// All that is refused of a model, where an import ends with the first.
+std::vector<std::string> refusals_in(const ModelSource& source) {
+  std::vector<std::string> texts;
+  const OnnxModel model = source.bytes.empty() ? read_onnx(source.path) : parse_onnx(source.bytes, "");
+  for (const Refused& refused : refusals_of(model, {}).refused)
+    texts.push_back(concat("node '", refused.node, "' (", refused.op, "): ", refused.reason));
+  return texts;
 }
 
 bool is_symbol_name(const std::string& name) {
@@ -65,7 +114,10 @@ bool Network::parse(std::string onnx, const std::string& path, std::vector<std::
     if (path.empty() && source.bytes.empty()) fail(ErrorKind::bad_file, "the model has no bytes");
     model = source.import();
   } catch (const Error& error) {
-    errors.emplace_back(error.what());
+    std::vector<std::string> texts;
+    if (error.kind() == ErrorKind::unsupported && !parsed_ && !edited_) texts = refusals_in(source);
+    if (texts.empty()) texts.emplace_back(error.what());
+    errors.insert(errors.end(), texts.begin(), texts.end());
     return false;
   }
   // Numbers of tensors and layers are those of the model's values and nodes.
@@ -81,7 +133,7 @@ bool Network::parse(std::string onnx, const std::string& path, std::vector<std::
     const Node& node = graph.node({n});
     Layer& layer = read.layers_.emplace_back();
     layer.name = node.name;
-    layer.type = word_for(kind_of(node.op));
+    layer.type = word_for(node.op);
     for (ValueId id : node.inputs) layer.inputs.push_back(id.index);
     for (ValueId id : node.outputs) layer.outputs.push_back(id.index);
   }

@@ -218,6 +218,13 @@ TEST_F(Nvinfer, ARefusedEditEndsEveryBuild) {
   EXPECT_TRUE(said("a model was parsed into a network that had inputs or layers"));
 }
 
+TEST_F(Nvinfer, NodesOfOneFunctionAreActivationsAndUnaryLayers) {
+  const Network network = digits();
+  std::set<std::string> types;
+  for (int layer = 0; layer < network.layers(); ++layer) types.insert(network.layer(layer).type);
+  EXPECT_TRUE(types.contains("CONVOLUTION") && types.contains("ACTIVATION"));
+}
+
 TEST(NvinferNetwork, AnInputIsNoOutputAndNamesAreThereOnce) {
   Network network;
   const int x = network.add_input("x", DType::f32, {2});

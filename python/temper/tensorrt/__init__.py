@@ -11,7 +11,7 @@ _api.use("8.6")
 
 
 def __getattr__(name: str) -> object:
-    raise AttributeError(_api.refusal_of_module(name))
+    return _api.attribute_of_module(name)
 
 
 def __dir__() -> list[str]:

@@ -42,7 +42,7 @@ def stand_in(name: str, api: str, device: str = "") -> None:
     use(api)
     module = sys.modules["temper.tensorrt"]
     _builder.default_device = device
-    sys.modules[name] = module
+    sys.modules[name] = sys.modules[name + ".tensorrt"] = module
     if device == "cpu":  # asked for: what programs hold their buffers with
         _host_cuda.install()
     print(f"temper: import {name} is Temper {module.__version__} in this process", file=sys.stderr)
@@ -95,6 +95,9 @@ def names_of_module() -> list[str]:
     return sorted([*_shown, *(name for name in vars(module) if name.startswith("__"))])
 
 
-def refusal_of_module(name: str) -> str:
+def attribute_of_module(name: str) -> object:
+    """What is no name of the release: TensorRT's package has its extension, ``tensorrt``, in it; otherwise AttributeError with the reason."""
+    if name == "tensorrt":
+        return sys.modules["temper.tensorrt"]
     why = _enums.REFUSED.get(("", name))
-    return f"module 'tensorrt' has no attribute {name!r}" + (f": it is not in Temper: {why}" if why else "")
+    raise AttributeError(f"module 'tensorrt' has no attribute {name!r}" + (f": it is not in Temper: {why}" if why else ""))

@@ -136,5 +136,8 @@ BoundingBoxFormat = _made("BoundingBoxFormat", CORNER_PAIRS=0, CENTER_SIZES=1)
 WeightsRole = _made("WeightsRole", KERNEL=0, BIAS=1, SHIFT=2, SCALE=3, CONSTANT=4, ANY=5)
 ErrorCodeTRT = _made("ErrorCodeTRT", SUCCESS=0, UNSPECIFIED_ERROR=1, INTERNAL_ERROR=2, INVALID_ARGUMENT=3, INVALID_CONFIG=4, FAILED_ALLOCATION=5,
                      FAILED_INITIALIZATION=6, FAILED_EXECUTION=7, FAILED_COMPUTATION=8, INVALID_STATE=9, UNSUPPORTED_STATE=10)  # fmt: skip
+ErrorCode = _made("ErrorCode", SUCCESS=0, INTERNAL_ERROR=1, MEM_ALLOC_FAILED=2, MODEL_DESERIALIZE_FAILED=3, INVALID_VALUE=4, INVALID_GRAPH=5,
+                  INVALID_NODE=6, UNSUPPORTED_GRAPH=7, UNSUPPORTED_NODE=8, UNSUPPORTED_NODE_ATTR=9, UNSUPPORTED_NODE_INPUT=10,
+                   UNSUPPORTED_NODE_DATATYPE=11, UNSUPPORTED_NODE_DYNAMIC=12, UNSUPPORTED_NODE_SHAPE=13, REFIT_FAILED=14)  # fmt: skip
 CumulativeOperation = _made("CumulativeOperation", SUM=0)
 ALL = {name: value for name, value in list(globals().items()) if isinstance(value, type) and issubclass(value, Enumeration) and value is not Enumeration}

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Optional
 
 from .. import _temper
-from ._enums import DataType, NetworkDefinitionCreationFlag, OnnxParserFlag, Severity
+from ._enums import DataType, ErrorCode, NetworkDefinitionCreationFlag, OnnxParserFlag, Severity
 from ._layers import CLASSES, Hold, ILayer, ITensor, set_weights
 from ._values import Dims, Log, Refusing, Scoped, dims_of, error_recorder, log_of, property_of
 
@@ -270,6 +270,22 @@ class ParserError(Refusing):
 
     def desc(self) -> str:
         return self._text
+
+    def code(self) -> Any:
+        """The same of every error, as in C++: the text says what it is, and names the node where one is to blame."""
+        return ErrorCode.INVALID_GRAPH
+
+    def node(self) -> int:
+        return -1
+
+    def file(self) -> str:
+        return ""
+
+    def line(self) -> int:
+        return 0
+
+    def func(self) -> str:
+        return ""
 
     def __str__(self) -> str:
         return self._text
