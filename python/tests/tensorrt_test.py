@@ -335,6 +335,7 @@ class TensorrtTest(Case):
         context = engine.create_execution_context()
         self.assertTrue(context.set_optimization_profile_async(1, 0))
         self.assertFalse(context.set_optimization_profile_async(2, 0))
+        self.assertIn("the engine has no profile 2", self.logger.text(trt.Logger.ERROR))
         self.assertTrue(context.set_input_shape("image", (4, 1, 8, 8)))
         self.assertFalse(context.set_input_shape("image", (2, 1, 8, 8)))
         self.assertEqual(engine.get_tensor_profile_shape("image", 2), [])

@@ -394,6 +394,8 @@ Values reduce(Lowering& l) {
   constexpr std::array<const char*, 5> ops = {"ReduceSum", "ReduceProd", "ReduceMax", "ReduceMin", "ReduceMean"};
   const int64_t op = l.number("operation");
   if (op < 0 || op >= int64_t(ops.size())) l.bad("there is no reduction ", op);
+  // ONNX takes no axes for all of them.
+  if (l.number("axes") == 0) l.bad("a reduction along no axis (axes = 0)");
   return {l.node(ops[size_t(op)], {l.in(0), l.int_list(l.axes_of(l.number("axes")))},
                  concat("keepdims = ", l.number("keep", 0)))};
 }
@@ -425,6 +427,7 @@ Values softmax(Lowering& l) {
 
 Values topk(Lowering& l) {
   enum { max, min };
+  if (!l.has(1) && l.number("k") < 1) l.bad("k = ", l.number("k"), ": at least 1 is expected");
   const ValueId k = l.has(1) ? l.node("Reshape", {l.wide(l.in(1)), l.int_list({1})}) : l.int_list({l.number("k")});
   const Values found = l.many(
       "TopK", {l.in(0), k},

@@ -144,6 +144,22 @@ TEST(NvinferNetwork, AnInputThatALayerDoesNotReadIsRefused) {
   }
 }
 
+TEST(NvinferNetwork, AReductionHasAnAxisAndATopKAtLeastOne) {
+  Network network;
+  const int x = network.add_input("x", DType::f32, {2, 3});
+  for (const char* type : {"REDUCE", "TOPK"}) {
+    const int layer = network.add_layer(type, {x});
+    const bool reduces = std::string_view(type) == "REDUCE";
+    network.set(layer, "operation", std::vector<int64_t>{0});
+    network.set(layer, "axes", std::vector<int64_t>{reduces ? 0 : 2});
+    network.set(layer, "k", std::vector<int64_t>{0});
+    EXPECT_THROW(network.tensor(network.layer(layer).outputs[0]), Error) << type;
+    network.set(layer, "axes", std::vector<int64_t>{2});
+    network.set(layer, "k", std::vector<int64_t>{1});
+    EXPECT_NO_THROW(network.tensor(network.layer(layer).outputs[0])) << type;
+  }
+}
+
 TEST(NvinferNetwork, AZeroPointIsZero) {
   for (const int8_t zero : {int8_t(0), int8_t(3)}) {
     Network network;

@@ -611,6 +611,7 @@ class IExecutionContext(Scoped):
 
     def set_optimization_profile_async(self, profile_index: int, stream_handle: int) -> Any:
         if not 0 <= profile_index < self._engine.num_optimization_profiles:
+            self._log(int(Severity.ERROR), f"the engine has no profile {profile_index}")
             return False
         self._profile = profile_index
         return True
