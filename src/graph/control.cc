@@ -6,6 +6,7 @@
 #include <limits>
 #include <utility>
 
+#include "graph/data_sizes.h"
 #include "graph/ops/choose.h"
 #include "graph/ops/loop.h"
 
@@ -29,6 +30,7 @@ std::vector<char> needed_nodes(const Graph& graph, const KnownCondition& known) 
     if (id.valid() && graph.value(id).producer.valid()) stack.push_back(graph.value(id).producer);
   };
   for (const GraphOutput& output : graph.outputs()) need(output.value);
+  const DataSizes sizes(graph);
   while (!stack.empty()) {
     const NodeId id = stack.back();
     stack.pop_back();
@@ -43,7 +45,10 @@ std::vector<char> needed_nodes(const Graph& graph, const KnownCondition& known) 
       const Loop loop = loop_of(graph, id);
       for (ValueId input : graph.node(loop.begin).inputs) need(input);
       for (ValueId input : loop.captured) need(input);
+      stack.insert(stack.end(), loop.deciders.begin(), loop.deciders.end());
     } else {
+      const std::vector<NodeId> deciders = sizes.deciders(id);
+      stack.insert(stack.end(), deciders.begin(), deciders.end());
       for (ValueId input : node.inputs) need(input);
     }
   }
@@ -56,20 +61,24 @@ Loop loop_of(const Graph& graph, NodeId end) {
   if (!first || !first->op.is<ops::LoopBegin>()) fail(ErrorKind::bad_file, "loop_end '", last.name, "' has no begin");
   if (first->outputs.size() != 2 + size_t(last.op.get<ops::LoopEnd>().carried))
     fail(ErrorKind::bad_file, "loop_end '", last.name, "' carries other values than its begin");
-  Loop loop{graph.value(last.inputs[0]).producer, end, {}, {}};
+  Loop loop{graph.value(last.inputs[0]).producer, end, {}, {}, {}};
   const auto base = size_t(loop.begin.index);
   std::vector<char> depends(size_t(end.index) - base + 1, 0), leads(depends);
   const auto place = [&](ValueId id) -> int64_t {
     return id.valid() ? int64_t(graph.value(id).producer.index) - int64_t(base) : -1;
   };
   depends[0] = leads.back() = 1;
-  for (size_t i = 1; i < depends.size(); ++i)
-    for (ValueId input : graph.node({int32_t(base + i)}).inputs)
-      if (const int64_t at = place(input); at >= 0 && depends[size_t(at)]) depends[i] = 1;
+  const DataSizes sizes(graph);
+  const auto each_before = [&](size_t i, const auto& f) {  // places of what a node depends on
+    const NodeId id{int32_t(base + i)};
+    for (ValueId input : graph.node(id).inputs)
+      if (const int64_t at = place(input); at >= 0) f(size_t(at));
+    for (NodeId decider : sizes.deciders(id))
+      if (decider >= loop.begin) f(size_t(decider.index) - base);
+  };
+  for (size_t i = 1; i < depends.size(); ++i) each_before(i, [&](size_t at) { depends[i] |= depends[at]; });
   for (size_t i = leads.size(); i-- > 1;)
-    if (leads[i])
-      for (ValueId input : graph.node({int32_t(base + i)}).inputs)
-        if (const int64_t at = place(input); at >= 0) leads[size_t(at)] = 1;
+    if (leads[i]) each_before(i, [&](size_t at) { leads[at] = 1; });
   std::vector<char> seen(size_t(graph.value_count()), 0);
   const auto is_inside = [&](ValueId id) {
     const int64_t at = place(id);
@@ -83,6 +92,10 @@ Loop loop_of(const Graph& graph, NodeId end) {
     if (!depends[i] || !leads[i]) continue;
     loop.inside.push_back({int32_t(base + i)});
     for (ValueId input : graph.node({int32_t(base + i)}).inputs) take(input);
+    for (NodeId decider : sizes.deciders({int32_t(base + i)})) {
+      const int64_t at = int64_t(decider.index) - int64_t(base);
+      if (at < 0 || !depends[size_t(at)] || !leads[size_t(at)]) loop.deciders.push_back(decider);
+    }
   }
   // The trip, input 1, is what loop_begin takes, too.
   for (size_t i = 2; i < last.inputs.size(); ++i) take(last.inputs[i]);

@@ -12,7 +12,8 @@ namespace temper {
 bool has_control_flow(const Graph& graph);
 
 // By node: whether the outputs need it, whatever the conditions are that `known` does not tell. Of a loop that is
-// needed, its loop_end and what its body takes from outside are marked; the body is not.
+// needed, its loop_end and what its body takes from outside are marked; the body is not. What decides a size in the
+// fields of a needed node is needed, too.
 using KnownCondition = std::function<std::optional<bool>(ValueId condition)>;
 std::vector<char> needed_nodes(const Graph& graph, const KnownCondition& known);
 // The conditions that are constants of the graph.
@@ -22,6 +23,7 @@ struct Loop {
   NodeId begin, end;
   std::vector<NodeId> inside;     // the nodes of its body, in order
   std::vector<ValueId> captured;  // what the body takes from outside and is no constant
+  std::vector<NodeId> deciders;   // outside, of sizes that the body's fields hold (graph/data_sizes.h)
 };
 Loop loop_of(const Graph& graph, NodeId end);
 // Inputs: iteration, condition, carried values, captured values. Outputs: condition, next carried values, scans.

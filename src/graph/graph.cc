@@ -5,6 +5,7 @@
 #include <numeric>
 #include <stdexcept>
 
+#include "graph/data_sizes.h"
 #include "graph/fields.h"
 
 namespace temper {
@@ -307,10 +308,13 @@ void Graph::compact() {
     stack.push_back(value(id).producer);
   };
   for (const GraphOutput& output : outputs_) mark(output.value);
+  const DataSizes sizes(*this);
   while (!stack.empty()) {
     const NodeId id = stack.back();
     stack.pop_back();
     for (ValueId input : node(id).inputs) mark(input);
+    for (NodeId decider : sizes.deciders(id))
+      if (!std::exchange(state[size_t(decider.index)], 1)) stack.push_back(decider);
   }
   for (size_t n = 0; n < state.size(); ++n)
     if (state[n]) needed.push_back({int32_t(n)});
@@ -318,7 +322,8 @@ void Graph::compact() {
     return std::pair(places_[size_t(a.index)], a.index) < std::pair(places_[size_t(b.index)], b.index);
   };
   if (!std::ranges::is_sorted(needed, by_place)) std::ranges::sort(needed, by_place);
-  // Each in its place, its inputs before it. Without recursion: chains may be 10^5 nodes long.
+  // Each in its place, before it its inputs and what decides the sizes in its fields. Without recursion: chains may be
+  // 10^5 nodes long.
   std::vector<int32_t> ordered;
   ordered.reserve(needed.size());
   for (NodeId start : needed) {
@@ -333,6 +338,8 @@ void Graph::compact() {
         continue;
       }
       here = 2;
+      for (NodeId before : sizes.deciders(id))
+        if (state[size_t(before.index)] == 1) stack.push_back(before);
       const auto& inputs = nodes_[size_t(id.index)].inputs;
       for (size_t i = inputs.size(); i-- > 0;) {
         if (!inputs[i].valid() || !value(inputs[i]).producer.valid()) continue;

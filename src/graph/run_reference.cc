@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "graph/control.h"
+#include "graph/data_sizes.h"
 #include "graph/fields.h"
 #include "graph/ops/choose.h"
 #include "graph/ops/loop.h"
@@ -16,7 +17,7 @@ class ReferenceRun {
  public:
   // `outer`: symbols that are bound around the body of a loop.
   ReferenceRun(const Graph& source, const std::vector<Tensor>& inputs, const Bindings& outer)
-      : source_(source), values_(size_t(source.value_count())), done_(size_t(source.node_count()), 0) {
+      : source_(source), sizes_(source), values_(size_t(source.value_count())), done_(size_t(source.node_count()), 0) {
     std::vector<Dims> shapes;
     shapes.reserve(inputs.size());
     for (const Tensor& input : inputs) shapes.push_back(input.dims());
@@ -46,6 +47,7 @@ class ReferenceRun {
 
  private:
   const Graph& source_;
+  const DataSizes sizes_;
   std::vector<Tensor> values_;
   std::vector<char> done_;
   Bindings bindings_;
@@ -67,10 +69,14 @@ class ReferenceRun {
     const auto all = [&](std::span<const ValueId> values) {
       return std::all_of(values.begin(), values.end(), [&](ValueId value) { return has(value); });
     };
+    const auto all_done = [&](const std::vector<NodeId>& nodes) {
+      return std::all_of(nodes.begin(), nodes.end(), [&](NodeId each) { return done_[size_t(each.index)] != 0; });
+    };
     if (node.op.is<ops::LoopEnd>()) {
       const Loop loop = loop_of(source_, id);
-      return all(source_.node(loop.begin).inputs) && all(loop.captured);
+      return all(source_.node(loop.begin).inputs) && all(loop.captured) && all_done(loop.deciders);
     }
+    if (!all_done(sizes_.deciders(id))) return false;
     if (!node.op.is<ops::Choose>()) return all(inputs);
     const auto side = condition(inputs[0]);
     return side && all(inputs.subspan(ops::first_of_side(*side, node.outputs.size()), node.outputs.size()));

@@ -78,9 +78,10 @@ Graph specialize(const Graph& graph, const Bindings& bound) {
     }
     for (size_t i = 0; i < outputs.size(); ++i) {
       map[size_t(node.outputs[i].index)] = outputs[i];
-      // A dimension that only data decides is known where the data turned out to be shapes.
-      if (const TensorType& type = result.type(outputs[i]); type.is_concrete())
-        bind_unknown(graph.type(node.outputs[i]), type.dims(), bindings);
+      // A dimension that only data decides is known where the data turned out to be shapes; others may still be open.
+      const Shape &from = graph.type(node.outputs[i]).shape, &to = result.type(outputs[i]).shape;
+      for (size_t axis = 0; axis < from.size() && from.size() == to.size(); ++axis)
+        if (from[axis].is_symbol() && to[axis].is_constant()) bindings.try_emplace(from[axis].text(), to[axis].value());
     }
   }
   for (const GraphOutput& output : graph.outputs()) result.add_output(output.name, mapped(output.value));

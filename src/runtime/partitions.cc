@@ -184,8 +184,7 @@ class Splitter {
       const Node& node = graph_.node({n});
       goes_on |= node.op.is<ops::Choose>() && needed[size_t(n)] && in_part_[size_t(node.inputs[0].index)];
     }
-    if (!goes_on && !later.empty())
-      fail(ErrorKind::unsupported, "no node of the graph can run next: shapes wait for each other");
+    if (!goes_on && !later.empty()) fail_stuck(later, needed);
     size_t eager_outputs = 0;
     for (NodeId id : eager) {
       const Node& node = graph_.node(id);
@@ -268,28 +267,17 @@ class Splitter {
     }
   }
 
+  // Of a graph from a file: a size in its fields has no node before it that decides it.
+  [[noreturn]] void fail_stuck(const std::vector<NodeId>& later, const std::vector<char>& needed) const {
+    const auto first = std::find_if(later.begin(), later.end(), [&](NodeId id) { return needed[size_t(id.index)]; });
+    const Node& node = graph_.node(first == later.end() ? later.front() : *first);
+    fail(ErrorKind::unsupported, name_of(node.op), " '", node.name,
+         "' cannot run: nothing before it decides the sizes ", "that it needs (", fields_text(node.op), ")");
+  }
+
   // What its body takes is there, and so is every size that data decide outside of it.
   bool can_run(const Loop& loop) const {
-    if (!are_in_part(graph_.node(loop.begin).inputs) || !are_in_part(loop.captured)) return false;
-    std::set<std::string> unknown;
-    const auto add = [&](ValueId id, std::set<std::string>& to) {
-      std::vector<std::string> symbols;
-      for (const Dim& dim : graph_.type(id).shape) dim.collect_symbols(symbols);
-      to.insert(symbols.begin(), symbols.end());
-    };
-    for (int32_t n = 0; n < graph_.node_count(); ++n)
-      if (!in_loop_[size_t(n)])
-        for (ValueId output : graph_.node({n}).outputs) add(output, unknown);
-    if (unknown.empty()) return true;
-    for (NodeId id : loop.inside) {
-      const Node& node = graph_.node(id);
-      std::set<std::string> used;
-      for (ValueId output : node.outputs) add(output, used);
-      const std::string fields = fields_text(node.op);
-      for (const std::string& symbol : unknown)
-        if (used.contains(symbol) || fields.find(symbol) != fields.npos) return false;
-    }
-    return true;
+    return are_in_part(graph_.node(loop.begin).inputs) && are_in_part(loop.captured) && loop.deciders.empty();
   }
 
   ValueId part_input(ValueId id) {

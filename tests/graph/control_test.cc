@@ -98,6 +98,65 @@ TEST(Control, ABodyIsWhatLiesBetweenBeginAndEnd) {
   EXPECT_EQ(needed_nodes(graph, [](ValueId) { return std::nullopt; }), (std::vector<char>{1, 0, 0, 1}));
 }
 
+// Of the nonzero elements only their number is asked.
+constexpr std::string_view kCounted =
+    "graph \"counted\"\n"
+    "input %x: f32[4]\n"
+    "%p: i64[1,$p.0.1] = nonzero(%x)\n"
+    "const %one: f32[] = [1]\n"
+    "%y: f32[$p.0.1] = broadcast(%one) shape=[$p.0.1]\n"
+    "output \"y\" = %y\n";
+
+TEST(Control, WhatDecidesASizeIsNeededThoughOnlyItsShapeIsRead) {
+  Graph graph = parse_graph(kCounted);
+  EXPECT_EQ(needed_nodes(graph, [](ValueId) { return std::nullopt; }), (std::vector<char>{1, 1}));
+  graph.compact();
+  EXPECT_EQ(print(graph), kCounted);
+  EXPECT_EQ(floats(run_reference(graph, {Tensor::of<float>({4}, {0, 1, 0, 2})}).at(0)), (std::vector<float>{1, 1}));
+}
+
+TEST(Control, InALoopWhatDecidesASizeIsOfTheBody) {
+  Graph graph = parse_graph(
+      "graph \"counts\"\n"
+      "input %m: i64[]\n"
+      "input %x: f32[4]\n"
+      "%i: i64[], %d: bool[], %s: f32[4] = loop_begin(%m, _, %x) loop=3\n"
+      "%p: i64[1,$p.0.1] = nonzero(%s)\n"
+      "const %one: f32[] = [1]\n"
+      "%n: f32[$p.0.1] = broadcast(%one) shape=[$p.0.1]\n"
+      "%k: f32[1] = reduce(%n) kind=sum axes=[0] keepdims=true\n"
+      "%t: f32[4] = pointwise(%s, %k) program=\"(2) 2=sub.f32(0,1)\"\n"
+      "const %e: bool[] = [1]\n"
+      "%y: f32[4] = loop_end(%i, _, %e, %s, %t) carried=1\n"
+      "output \"y\" = %y\n");
+  const Loop loop = loop_of(graph, {graph.node_count() - 1});
+  EXPECT_EQ(loop.inside.size(), 4u) << "nonzero and broadcast, too";
+  EXPECT_TRUE(loop.captured.empty());
+  const auto outputs = run_reference(graph, {Tensor::of<int64_t>({}, {2}), Tensor::of<float>({4}, {0, 1, 0, 2})});
+  EXPECT_EQ(floats(outputs.at(0)), (std::vector<float>{-5, -4, -5, -3}));
+}
+
+TEST(Control, OneAxisIsKnownWhereDataStillDecideAnother) {
+  const Graph graph = parse_graph(
+      "graph \"axes\"\n"
+      "input %x: f32[4]\n"
+      "input %y: f32[4,n]\n"
+      "%p: i64[1,$p.0.1] = nonzero(%x)\n"
+      "%q: i64[$p.0.1] = reshape(%p) shape=[$p.0.1]\n"
+      "%r: f32[$p.0.1,n] = gather(%y, %q)\n"
+      "%h: i64[1] = shape(%r) start=1 end=2\n"
+      "const %f: i64[1] = [3]\n"
+      "%l: bool[1] = pointwise(%f, %h) program=\"(2) 2=less.bool(0,1)\"\n"
+      "%k: i64[1] = pointwise(%l, %f, %h) program=\"(3) 3=where.i64(0,1,2)\"\n"
+      "%v: f32[$p.0.1,$v.0.1], %i: i64[$p.0.1,$v.0.1] = topk(%r, %k) axis=1\n"
+      "const %one: f32[] = [1]\n"
+      "%o: f32[$p.0.1,$v.0.1] = broadcast(%one) shape=[$p.0.1,$v.0.1]\n"
+      "output \"o\" = %o\n");
+  const Graph known = specialize(graph, bind_shapes(graph, {{4}, {4, 5}}));
+  EXPECT_EQ(known.type(known.outputs()[0].value).text(), "f32[$p.0.1,3]");
+  EXPECT_EQ(known.node_count(), 2) << "nonzero alone decides the other axis";
+}
+
 TEST(Control, ALoopStacksItsScansAndGivesItsLastValues) {
   const Graph graph = parse_graph(kSteps);
   const Tensor x = Tensor::of<float>({2}, {0, 0});

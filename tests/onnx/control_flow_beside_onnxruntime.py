@@ -125,6 +125,14 @@ def check_branches(folder):
     x = np.array([1, 0, 2, 0, 3], np.float32)
     for text in (sizes, after):
         check("sizes", text, folder, *[dict(c=truth(c), x=x[:n]) for c in (1, 0) for n in (5, 3)], shapes=["x=1:5:8"])
+    # What has a size that data decide is read for its shape alone: made, stretched and cut by it, in a branch, too.
+    shapes = """g (bool c, float[n] x) => (float[p] y, float[r, 3] w, float[q] z) {
+      i = NonZero (x)  s = Shape <start = 1> (i)  y = ConstantOfShape (s)
+      three = Constant <value = int64[1] {3}> ()  t = Concat <axis = 0> (s, three)  one = Constant <value = float {1.5}> ()  w = Expand (one, t)
+      z = If (c) <
+        then_branch = a () => (float[N] u) { g0 = Greater (x, one)  j = NonZero (g0)  k = Shape <start = 1> (j)  u = ConstantOfShape (k) },
+        else_branch = b () => (float[M] v) { v = Exp (x) }> }"""
+    check("shapes", shapes, folder, *[dict(c=truth(c), x=x[:n]) for c in (1, 0) for n in (5, 3)], shapes=["x=1:5:8"])
     # A branch that does not fit the shape it is not chosen for.
     fits = """g (float[n] x) => (float[a, b] y) {
       s = Shape (x)  four = Constant <value = int64[1] {4}> ()  e = Equal (s, four)  c = Squeeze (e)
@@ -201,6 +209,12 @@ def check_loops(folder):
       y, sums = Loop (m, , x) <body = b (int64 i, bool d, float[N] a) => (bool e, float[M] s, float o) {
         e = Identity (d)  l = Sub (a, half)  g0 = Greater (l, zero)  s = Compress <axis = 0> (l, g0)  o = ReduceSum <keepdims = 0> (s) }> }"""
     check("data", data, folder, *[dict(m=number(m), x=np.array([0.2, 2, 1.2, 3, 4], np.float32)) for m in (1, 3)], shapes=["x=1:5:8"])
+    # Of what a step finds only the number is read.
+    counted = """g (int64 m, float[n] x) => (float[k] y) {
+      none = Constant <value = float[0] {}> ()
+      y = Loop (m, , none) <body = b (int64 i, bool d, float[N] a) => (bool e, float[M] s) {
+        e = Identity (d)  f = Cast <to = 1> (i)  g0 = Greater (x, f)  p = NonZero (g0)  h = Shape <start = 1> (p)  z = ConstantOfShape (h)  s = Concat <axis = 0> (a, z) }> }"""
+    check("counted", counted, folder, *[dict(m=number(m), x=np.array([0.5, 2, 1.5, 3, 4], np.float32)) for m in (0, 1, 3)], shapes=["x=1:5:8"])
     ranks = """g (int64 m, float[1] x) => (float[k] y) {
       y = Loop (m, , x) <body = b (int64 i, bool d, a) => (bool e, s) { e = Identity (d)  k = Constant <value = int64[1] {0}> ()  s = Unsqueeze (a, k) }> }"""
     refuse("ranks", ranks, folder, dict(m=number(2), x=floats(1)), "a carried value (number 0)")

@@ -143,6 +143,40 @@ TEST(ControlFlow, PartitionsAreKnownBeforeARunAndTimedInOne) {
 }
 
 // As a damaged file may have it.
+TEST(ControlFlow, ASizeOfWhichOnlyTheShapeIsReadIsDecidedBeforeItIsNeeded) {
+  const std::string text =
+      "graph \"counted\"\n"
+      "input %x: f32[n]\n"
+      "%p: i64[1,$p.0.1] = nonzero(%x)\n"
+      "const %one: f32[] = [1]\n"
+      "%y: f32[$p.0.1] = broadcast(%one) shape=[$p.0.1]\n"
+      "output \"y\" = %y\n";
+  for (const char* device : {"cpu", "reference"}) {
+    Session session(std::make_shared<Engine>(info_of(device), parse_graph(text), 1));
+    EXPECT_EQ(session.run({Tensor::of<float>({4}, {0, 1, 0, 2})}).at(0).dims(), (Dims{2}));
+    EXPECT_EQ(session.run({Tensor::of<float>({3}, {0, 0, 0})}).at(0).dims(), (Dims{0}));
+  }
+}
+
+TEST(ControlFlow, ANodeWhoseSizeNothingDecidesIsNamed) {
+  Session session(std::make_shared<Engine>(info_of("cpu"),
+                                           parse_graph("graph \"circle\"\n"
+                                                       "input %x: f32[4]\n"
+                                                       "const %one: f32[] = [1]\n"
+                                                       "%y: f32[$p.0.1] = broadcast(%one) shape=[$p.0.1]\n"
+                                                       "%z: f32[$p.0.1+4] = concat(%y, %x) axis=0\n"
+                                                       "%p: i64[1,$p.0.1] = nonzero(%z)\n"
+                                                       "output \"p\" = %p\n"),
+                                           1));
+  try {
+    session.run({noise({4}, 1)});
+    FAIL() << "a circle ran";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::unsupported);
+    EXPECT_NE(std::string(error.what()).find("broadcast 'y' cannot run"), std::string::npos) << error.what();
+  }
+}
+
 TEST(ControlFlow, WhatIsInsideOfALoopIsNotReadOutsideOfIt) {
   std::string text = print(steps(false)->graph());
   const auto message_of = [](const std::string& graph) -> std::string {
