@@ -135,28 +135,33 @@ Graph body_of(const Graph& graph, const Loop& loop) {
 
 namespace {
 
-// Slices of one shape, one behind the other.
+// Slices one behind the other: of one shape, or joined along their first axis, of one shape but for that.
 class Stack {
  public:
+  explicit Stack(bool joins) : joins_(joins) {}
   void add(const Tensor& slice) {
-    if (count_ == 0) dims_ = slice.dims();
-    else if (slice.dims() != dims_)
-      fail(ErrorKind::unsupported, "an iteration gives ", slice.dims(), " to a scan of slices ", dims_,
-           ": slices of different shapes cannot be stacked");
-    ++count_;
+    const Dims& dims = slice.dims();
+    const auto from = [&](const Dims& all) { return std::span(all).subspan(joins_ && !all.empty() ? 1 : 0); };
+    if (count_++ == 0) dims_ = dims;
+    else if (dims.size() != dims_.size() || !std::ranges::equal(from(dims), from(dims_)))
+      fail(ErrorKind::unsupported, "it gives ", dims, " to a scan of slices ", dims_, ": slices of different shapes ",
+           "cannot be stacked, nor elements of different shapes appended to a sequence whose length is data");
+    rows_ += joins_ ? dims[0] : 1;
     bytes_.insert(bytes_.end(), slice.raw().begin(), slice.raw().end());
   }
   Tensor stacked(const TensorType& type) {
-    Dims dims{count_};
+    const size_t before = joins_ ? 0 : 1;  // axes of the result that a slice has not
+    Dims dims{rows_};
     for (size_t axis = 1; axis < type.shape.size(); ++axis)
-      dims.push_back(count_ ? dims_[axis - 1] : type.shape[axis].is_constant() ? type.shape[axis].value() : 0);
+      dims.push_back(count_ ? dims_[axis - before] : type.shape[axis].is_constant() ? type.shape[axis].value() : 0);
     Tensor tensor(type.dtype, std::move(dims));
     if (!bytes_.empty()) std::memcpy(tensor.raw_mutable(), bytes_.data(), bytes_.size());
     return tensor;
   }
 
  private:
-  int64_t count_ = 0;
+  bool joins_;
+  int64_t count_ = 0, rows_ = 0;
   Dims dims_;
   std::vector<std::byte> bytes_;
 };
@@ -178,7 +183,8 @@ std::vector<Tensor> run_loop(const Node& end, std::span<const TensorType> types,
   const bool trip_decides = end.inputs[1].valid();
   if (trip_decides && goes_on) with_context(named, [&] { check_iterations(most, limit); });
   const size_t count = carried.size();
-  std::vector<Stack> stacks(types.size() - count);
+  std::vector<Stack> stacks;
+  for (size_t s = 0; s < types.size() - count; ++s) stacks.emplace_back(end.op.get<ops::LoopEnd>().joins(s));
   for (int64_t i = 0; i < most && goes_on; ++i) {
     if (i == limit)
       with_context(named, [&] {
@@ -188,11 +194,15 @@ std::vector<Tensor> run_loop(const Node& end, std::span<const TensorType> types,
     std::vector<Tensor> inputs{Tensor::of<int64_t>({}, {i}), Tensor(DType::boolean, {})};
     *inputs[1].raw_mutable() = std::byte{1};
     for (Tensor& value : carried) inputs.push_back(std::move(value));
-    std::vector<Tensor> given = with_context([&] { return concat("loop '", end.name, "', iteration ", i); },
-                                             [&] { return body(std::move(inputs)); });
-    goes_on = given.at(0).to_ints().at(0) != 0;
-    for (size_t c = 0; c < count; ++c) carried[c] = std::move(given[1 + c]);
-    for (size_t s = 0; s < stacks.size(); ++s) stacks[s].add(given.at(1 + count + s));
+    with_context([&] { return concat("loop '", end.name, "', iteration ", i); },
+                 [&] {
+                   std::vector<Tensor> given = body(std::move(inputs));
+                   goes_on = given.at(0).to_ints().at(0) != 0;
+                   for (size_t c = 0; c < count; ++c) carried[c] = std::move(given[1 + c]);
+                   for (size_t s = 0; s < stacks.size(); ++s)
+                     with_context([&] { return concat("result ", 1 + count + s, " of its body"); },
+                                  [&] { stacks[s].add(given.at(1 + count + s)); });
+                 });
   }
   for (size_t s = 0; s < stacks.size(); ++s) carried.push_back(stacks[s].stacked(types[count + s]));
   return carried;

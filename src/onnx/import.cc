@@ -17,6 +17,7 @@
 #include "graph/ops/constant_strings.h"
 #include "graph/ops/pointwise.h"
 #include "graph/ops/reshape.h"
+#include "onnx/either.h"
 #include "onnx/functions.h"
 #include "onnx/node.h"
 #include "onnx/read.h"
@@ -44,7 +45,7 @@ ValueId add_constant(Graph& graph, const std::string& name, Tensor tensor) {
   return graph.add_constant(name, std::move(tensor));
 }
 
-// So far, of imports with other sides (OnnxNode::takes_first_side), too.
+// So far, of imports that took another way (OnnxNode::takes_first_side), too.
 struct Imported {
   int64_t nodes = 0;
   int64_t pattern_steps = 0;  // see OnnxNode::count_pattern
@@ -113,7 +114,7 @@ class Importer {
     if (proto.graph().output_size() == 0) fail(ErrorKind::bad_file, "the model has no outputs");
     if (!collected_) {
       for (const auto& output : proto.graph().output()) {
-        add_output(output.name(), lookup(output.name()));
+        add_output(output);
         if (const auto it = notes_of_labels.find(output.name()); it != notes_of_labels.end())
           result_.notes.push_back(it->second);
       }
@@ -170,9 +171,21 @@ class Importer {
     return sides;
   }
 
+  // What a value is on the sides of conditions on which nodes are being imported.
+  const OnnxValue& decided(const OnnxValue& value) const {
+    const OnnxValue* side = &value;
+    while (side->either) {
+      const auto it = std::find_if(decided_.begin(), decided_.end(),
+                                   [&](const auto& each) { return each.first == side->either->condition; });
+      if (it == decided_.end()) break;
+      side = it->second ? &side->either->then : &side->either->other;
+    }
+    return *side;
+  }
+
   const OnnxValue& lookup(const std::string& name) {
     for (const Scope* scope = scope_; scope; scope = scope->parent)
-      if (auto it = scope->values.find(name); it != scope->values.end()) return it->second;
+      if (auto it = scope->values.find(name); it != scope->values.end()) return decided(it->second);
     if (unknown_.contains(name)) throw NeedsRefused();
     fail(ErrorKind::bad_file, "the value '", name, "' is used but nothing produces it");
   }
@@ -232,6 +245,16 @@ class Importer {
     return outputs;
   }
 
+  // While it lives, nodes are those of one side of a condition.
+  struct OnSide {
+    OnSide(Importer& importer, ValueId condition, bool then) : conditions(importer.decided_) {
+      conditions.emplace_back(condition, then);
+    }
+    OnSide(const OnSide&) = delete;
+    ~OnSide() { conditions.pop_back(); }
+    std::vector<std::pair<ValueId, bool>>& conditions;
+  };
+
   std::vector<ValueId> import_body(const onnx::FunctionProto& body, const std::vector<ValueId>& inputs) {
     Scope scope{nullptr, {}, opsets_of(body.opset_import()), {}, true};
     for (int i = 0; i < body.input_size(); ++i) scope.values[body.input(i)] = inputs.at(size_t(i));
@@ -252,6 +275,14 @@ class Importer {
     bool call = false;
   };
   struct NeedsRefused {};  // thrown where a node asks for what a refused one would have computed
+  // While it lives, names are those of a scope.
+  struct Within {
+    Within(Importer& importer, Scope* scope) : current(importer.scope_), before(importer.scope_) { current = scope; }
+    Within(const Within&) = delete;
+    ~Within() { current = before; }
+    Scope*& current;
+    Scope* before;
+  };
   struct DepthGuard {
     DepthGuard(Importer& guarded, Scope* scope) : importer(guarded), before(guarded.scope_) {
       if (++guarded.depth_ > guarded.limits().depth) {
@@ -282,9 +313,10 @@ class Importer {
   size_t sides_used_ = 0;
   int loops_again_ = 0;
   int64_t sequence_elements_ = 0;
-  Refusals* collected_ = nullptr;               // null: the first ends the import
-  std::unordered_set<std::string> unknown_;     // values that refused nodes would have computed
-  std::unordered_set<std::string> axis_names_;  // open axes of the inputs
+  std::vector<std::pair<ValueId, bool>> decided_;  // conditions, and on which of their sides nodes are
+  Refusals* collected_ = nullptr;                  // null: the first ends the import
+  std::unordered_set<std::string> unknown_;        // values that refused nodes would have computed
+  std::unordered_set<std::string> axis_names_;     // open axes of the inputs
   std::unordered_map<std::string_view, const onnx::ValueInfoProto*> stated_;  // filled where one is asked for
 
   template <class List>
@@ -384,7 +416,25 @@ class Importer {
   }
 
   // So is an output. What is in it must be known.
-  void add_output(const std::string& name, const OnnxValue& value) {
+  void add_output(const onnx::ValueInfoProto& info) {
+    const std::string& name = info.name();
+    OnnxValue value = lookup(name);
+    if (value.either) {
+      const auto fits = [&](const OnnxValue& side) {
+        const auto& type = info.type();
+        return !type.has_tensor_type() || !type.tensor_type().has_shape() ||
+               (side.tensor.valid() && graph().type(side.tensor).rank() == type.tensor_type().shape().dim_size());
+      };
+      const auto fit = fitting(graph(), name, value, fits);
+      if (!fit || fit->either)
+        fail(ErrorKind::unsupported, "the output '", name, "' is ", text_of(graph(), value), ", as conditions choose",
+             fit ? "; outputs of one rank, and sequences of one length, are supported"
+                 : ", and not what the model says");
+      result_.notes.push_back(concat("the output '", name, "' is ", text_of(graph(), value),
+                                     ", as conditions choose: a ", "run in which it is not ", text_of(graph(), *fit),
+                                     " ends with an error"));
+      value = *fit;
+    }
     if (value.tensor.valid()) return graph().add_output(name, value.tensor);
     if (!value.sequence) fail(ErrorKind::unsupported, "the output '", name, "' is an optional without a value");
     if (value.sequence->stacked.valid())
@@ -489,6 +539,48 @@ class Importer {
 
   void import_node(const onnx::NodeProto& node) {
     limits().time.check();
+    for (const std::string& input : node.input())
+      if (!input.empty())
+        if (const auto either = lookup(input).either) return import_on_each_side(node, either->condition);
+    import_for_values(node);
+  }
+
+  // A side that contradicts what the node wants is left out, as it is when a graph is specialised.
+  void import_on_each_side(const onnx::NodeProto& node, ValueId condition) {
+    std::vector<OnnxValue> sides[2];
+    std::optional<Error> why[2];
+    for (const bool then : {true, false}) {
+      Scope scope{scope_, {}, scope_->opsets, {}};
+      const OnSide on_side(*this, condition, then);
+      const Within within(*this, &scope);
+      try {
+        import_node(node);
+        for (const std::string& output : node.output())
+          sides[then].push_back(output.empty() ? OnnxValue{} : lookup(output));
+      } catch (const Error& error) {
+        const bool misfit = error.kind() == ErrorKind::bad_file || error.kind() == ErrorKind::unsupported;
+        if (!misfit || too_deep || why[1]) throw;
+        why[then] = error;
+      }
+    }
+    const std::string name = !node.name().empty() ? node.name() : node.output_size() ? node.output(0) : node.op_type();
+    std::vector<OnnxValue> results;
+    if (!why[0] && !why[1]) {
+      results = either_of(graph(), name, condition, sides[1], sides[0]);
+    } else {
+      const bool then = why[0].has_value();
+      auto kept = only(graph(), name, condition, sides[then], then);
+      if (!kept) throw Error(*why[!then]);
+      results = std::move(*kept);
+      if (why[!then]->kind() == ErrorKind::unsupported)
+        result_.notes.push_back(concat("node '", name, "' cannot run where '", graph().value(condition).name, "' is ",
+                                       then ? "false" : "true", ": ", std::string_view(why[!then]->what())));
+    }
+    for (int i = 0; i < node.output_size(); ++i)
+      if (!node.output(i).empty()) define(node.output(i), results[size_t(i)]);
+  }
+
+  void import_for_values(const onnx::NodeProto& node) {
     const std::string domain = domain_of(node);
     if (auto it = functions_.empty() ? functions_.end() : functions_.find(function_key(node)); it != functions_.end())
       return expand(node, *it->second, scope_->opsets);
@@ -722,6 +814,7 @@ void OnnxNode::check_all_attributes_used() const {
              "; export the model without it");
 }
 
+std::string OnnxNode::input_name(size_t i) const { return int(i) < proto_.input_size() ? proto_.input(int(i)) : ""; }
 size_t OnnxNode::output_count() const { return size_t(proto_.output_size()); }
 bool OnnxNode::wants_output(size_t i) const { return int(i) < proto_.output_size() && !proto_.output(int(i)).empty(); }
 void OnnxNode::set_output(size_t i, OnnxValue value) {
@@ -776,7 +869,19 @@ std::vector<ValueId> OnnxNode::body(const std::string& text, const std::vector<V
   return importer_.import_body(body_of(text, op_type()), inputs);
 }
 std::vector<OnnxValue> OnnxNode::inline_graph(const onnx::GraphProto& body, const std::vector<OnnxValue>& inputs) {
+  std::vector<OnnxValue> outputs = importer_.inline_graph(body, inputs);
+  for (size_t i = 0; i < outputs.size(); ++i)
+    if (outputs[i].either)
+      refuse("output '", body.output(int(i)).name(), "' of its body is ", text_of(graph(), outputs[i]),
+             ", as a condition chooses; one rank and, of a sequence, one length are supported there");
+  return outputs;
+}
+std::vector<OnnxValue> OnnxNode::inline_open(const onnx::GraphProto& body, const std::vector<OnnxValue>& inputs) {
   return importer_.inline_graph(body, inputs);
+}
+std::vector<OnnxValue> OnnxNode::inline_branch(const onnx::GraphProto& branch, bool then) {
+  const Importer::OnSide on_side(importer_, input(0), then);
+  return importer_.inline_graph(branch, {});
 }
 std::vector<ValueId>& OnnxNode::loops() { return importer_.loops; }
 void OnnxNode::count_loop_again() { importer_.count_loop_again(); }

@@ -32,6 +32,7 @@ class OnnxNode {
 
   // Inputs. An absent optional input has no value.
   size_t input_count() const { return inputs_.size(); }
+  std::string input_name(size_t i) const;  // for messages
   bool has(size_t i) const { return i < inputs_.size() && inputs_[i].valid(); }
   ValueId input(size_t i) const;  // throws where absent or no tensor
   ValueId optional_input(size_t i) const { return has(i) ? input(i) : ValueId{}; }
@@ -83,8 +84,12 @@ class OnnxNode {
   // Imports a body that is written in the text form of ONNX (onnx/defs/parser.h), "(a, b) => (y) { y = Add(a, b) }"
   // with ops of opset 22, for these inputs; returns its outputs. An input without a value is absent.
   std::vector<ValueId> body(const std::string& text, const std::vector<ValueId>& inputs);
-  // Imports a subgraph's nodes in place; returns its outputs.
+  // Imports a subgraph's nodes in place; returns its outputs, none of which is an OnnxEither.
   std::vector<OnnxValue> inline_graph(const onnx::GraphProto& graph, const std::vector<OnnxValue>& inputs);
+  // The same of one whose outputs may be.
+  std::vector<OnnxValue> inline_open(const onnx::GraphProto& graph, const std::vector<OnnxValue>& inputs);
+  // The same of the side of an If, whose condition is input 0.
+  std::vector<OnnxValue> inline_branch(const onnx::GraphProto& graph, bool then);
   const ModelLimits& limits() const;
   // The iterations of the loops whose bodies are being imported, innermost last.
   std::vector<ValueId>& loops();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a name of an ONNX model stands for while it is imported: a tensor, or a sequence of tensors. A graph has tensors
-// alone: a sequence is a list of them, and what is done to it is done to the list. An optional is what is in it.
+// What a name of an ONNX model stands for while it is imported: a tensor, a sequence of tensors, or what a condition
+// chooses of two such. A graph has tensors alone: a sequence is a list of them, and what is done to it is done to the
+// list. An optional is what is in it.
 #pragma once
 #include <memory>
 
@@ -17,15 +18,27 @@ struct OnnxSequence {
   ValueId grows_in;
 };
 
-// Neither a tensor nor a sequence: an input that is absent, an optional without a value.
+struct OnnxEither;
+
+// None of the three: an input that is absent, an optional without a value.
 struct OnnxValue {
   ValueId tensor;
   std::shared_ptr<const OnnxSequence> sequence;
+  std::shared_ptr<const OnnxEither> either;
 
   OnnxValue() = default;
   OnnxValue(ValueId value) : tensor(value) {}  // NOLINT: implicit on purpose, most values are tensors
   OnnxValue(OnnxSequence list) : sequence(std::make_shared<const OnnxSequence>(std::move(list))) {}  // NOLINT: the same
-  bool valid() const { return tensor.valid() || sequence; }
+  OnnxValue(OnnxEither two);                                                                         // NOLINT: the same
+  bool valid() const { return tensor.valid() || sequence || either; }
 };
+
+// Of two values that one tensor or sequence cannot stand for, the one that the condition names in a run. Import
+// functions see none: a node is imported for each of the two.
+struct OnnxEither {
+  ValueId condition;
+  OnnxValue then, other;
+};
+inline OnnxValue::OnnxValue(OnnxEither two) : either(std::make_shared<const OnnxEither>(std::move(two))) {}
 
 }  // namespace temper

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "backends/cpu/eager.h"
+#include "base/checked.h"
 #include "graph/control.h"
 #include "graph/ops/choose.h"
 #include "graph/ops/loop.h"
@@ -440,7 +441,8 @@ std::optional<std::vector<Tensor>> PartitionedRunner::run_loop_of_one_plan(const
   for (size_t o = 1 + carried; o < outputs_; ++o) {
     const TensorType& type = entry.plan->outputs.at(place[o]).type;
     Dims dims = type.dims();
-    dims.insert(dims.begin(), trip);
+    if (end.op.get<ops::LoopEnd>().joins(o - 1 - carried)) dims[0] = checked_mul(dims[0], trip);
+    else dims.insert(dims.begin(), trip);
     stacks.emplace_back(type.dtype, std::move(dims));
   }
   int64_t i = 0;

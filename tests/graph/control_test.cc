@@ -210,6 +210,27 @@ TEST(Control, ALoopOf2To63IterationsEndsByItsConditionOrIsRefused) {
   EXPECT_EQ(runs, 1000);
 }
 
+TEST(Control, AScanThatIsJoinedTakesSlicesOfAnyNumber) {
+  const Graph graph = parse_graph(
+      "graph \"joins\"\n"
+      "input %m: i64[]\n"
+      "input %x: f32[3]\n"
+      "%i: i64[], %d: bool[], %s: f32[3] = loop_begin(%m, _, %x) loop=3\n"
+      "%p: i64[1,$p.0.1] = nonzero(%s)\n"
+      "%q: i64[$p.0.1] = reshape(%p) shape=[$p.0.1]\n"
+      "const %one: f32[] = [1]\n"
+      "%t: f32[3] = pointwise(%s, %one) program=\"(2) 2=sub.f32(0,1)\"\n"
+      "const %e: bool[] = [1]\n"
+      "%y: f32[3], %all: i64[$y.1.0] = loop_end(%i, _, %e, %s, %t, %q) carried=1 joined=[0]\n"
+      "output \"all\" = %all\n");
+  EXPECT_EQ(parse_graph(print(graph)).type(graph.outputs()[0].value).text(), "i64[$y.1.0]");
+  const auto run = [&](int64_t trip) {
+    return run_reference(graph, {Tensor::of<int64_t>({}, {trip}), Tensor::of<float>({3}, {0, 1, 2})}).at(0).to_ints();
+  };
+  EXPECT_EQ(run(0), std::vector<int64_t>());
+  EXPECT_EQ(run(3), (std::vector<int64_t>{1, 2, 0, 2, 0, 1}));
+}
+
 TEST(Control, LoopsThatBeginAlikeStayTwo) {
   const Op first = ops::LoopBegin{.loop = 1}, second = ops::LoopBegin{.loop = 2};
   EXPECT_NE(first, second);

@@ -155,6 +155,30 @@ def check_branches(folder):
       k = Constant <value = int64[2] {1, 0}> ()
       y = Transpose <perm = [1, 0]> (y0) }"""
     refuse("ranks", ranks, folder, dict(c=truth(1), x=floats(3, 1)), "was left out")
+    # In an If, what follows contradicts one side of an inner If, which alone is left out.
+    inner = """g (bool c, bool d, float[2, 3] x) => (float[3, 2] y) {
+      y = If (c) <
+        then_branch = a () => (float[N, M] p) {
+          k = Constant <value = int64[1] {0}> ()
+          r = If (d) <then_branch = t () => (float[A, B, C] u) { u = Unsqueeze (x, k) }, else_branch = e () => (float[D, E] v) { v = Exp (x) }>
+          p = Transpose <perm = [1, 0]> (r) },
+        else_branch = b () => (float[P, Q] q) { q = Transpose <perm = [1, 0]> (x) }> }"""
+    check("inner contradiction", inner, folder, *[dict(c=truth(c), d=truth(0), x=floats(2, 3)) for c in (1, 0)])
+    refuse("inner contradiction", inner, folder, dict(c=truth(1), d=truth(1), x=floats(2, 3)), "was left out")
+    # Two ranks that both fit what reads them, until it makes one of them; and two conditions at once.
+    both = "y0 = If (c) <then_branch = t () => (float[N, M] p) { p = Identity (x) }, else_branch = u () => (float[A] q) { s1 = Constant <value = int64[1] {12}> ()  q = Reshape (x, s1) }>"
+    for after, shape in (("s = Constant <value = int64[2] {2, 6}> ()  e = Exp (y0)  y = Reshape (e, s)", "2, 6"), ("y = ReduceSum <keepdims = 0> (y0)", ""), ("y = Shape (y0)", "k")):
+        kind = "int64" if "Shape (y0)" in after else "float"
+        check("both ranks", f"g (bool c, float[3, 4] x) => ({kind}[{shape}] y) {{ {both} {after} }}" if shape else f"g (bool c, float[3, 4] x) => (float y) {{ {both} {after} }}", folder, *[dict(c=truth(c), x=floats(3, 4)) for c in (1, 0)])
+    two = f"g (bool c, bool d, float[3, 4] x) => (float y) {{ {both} z0 = If (d) <then_branch = v () => (float[N, M] r) {{ r = Exp (x) }}, else_branch = w () => (float[A, B, C] z) {{ k = Constant <value = int64[1] {{0}}> ()  z = Unsqueeze (x, k) }}>  a = ReduceSum <keepdims = 0> (y0)  b = ReduceMax <keepdims = 0> (z0)  l = Size (z0)  m = Cast <to = 1> (l)  e = Mul (a, b)  f = Mul (e, m)  g0 = Flatten <axis = 0> (z0)  h = ReduceSum <keepdims = 0> (g0)  y = Add (f, h) }}"
+    check("two conditions", two, folder, *[dict(c=truth(c), d=truth(d), x=floats(3, 4)) for c in (1, 0) for d in (1, 0)])
+    refuse("no rank", f"g (bool c, float[3, 4] x) => (float[a, b, c1] y) {{ {both} y = Exp (y0) }}", folder, dict(c=truth(0), x=floats(3, 4)), "the output 'y' is f32[3,4] or f32[12], as conditions choose")
+    lengths = """g (bool c, float[1, 3] a, float[2, 3] b) => (float[k, 3] y, int64 n) {
+      s = If (c) <then_branch = t () => (seq(float[]) s1) { s1 = SequenceConstruct (a, b) }, else_branch = e () => (seq(float[]) s2) { s2 = SequenceConstruct (b, a, a) }>
+      y = ConcatFromSequence <axis = 0> (s)
+      n = SequenceLength (s) }"""
+    refuse("lengths", lengths.replace("(float[k, 3] y, int64 n)", "(seq(float[]) s)"), folder, dict(c=truth(1), a=floats(1, 3), b=floats(2, 3)), "the output 's' is a sequence of 2 elements or a sequence of 3 elements, as conditions choose")
+    check("lengths", lengths, folder, *[dict(c=truth(c), a=floats(1, 3), b=floats(2, 3)) for c in (1, 0)])
     unused = "g (bool c, float[3] x) => (float[3] y) { u, v = If (c) <then_branch = a () => (float[N] p, float[N] o) { p = Exp (x)  o = Neg (x) }, else_branch = b () => (float[M] q, float[M] r) { q = Sin (x)  r = Cos (x) }>  y = Add (u, x) }"
     check("unused", unused, folder, *[dict(c=truth(c), x=floats(3)) for c in (0, 1)])
 
@@ -290,6 +314,32 @@ def check_sequences(folder):
       y = ConcatFromSequence <axis = 0, new_axis = 1> (t)
       s = If (c) <then_branch = j () => (seq(float[]) k) { k = SequenceConstruct (x) }, else_branch = l () => (seq(float[]) n) { r = Neg (x)  n = SequenceConstruct (r) }> }"""
     check("branch", branch, folder, *[dict(c=truth(c), m=number(3), x=floats(3)) for c in (0, 1)])
+    # What a condition, or a loop inside, appends: none, one or several elements in each iteration.
+    some = """g (int64 m, float[2, 3] x) => (float[p, 3] y, int64 n) {
+      none = SequenceEmpty ()  two = Constant <value = int64 {2}> ()  zero = Constant <value = int64 {0}> ()
+      s = Loop (m, , none) <body = b (int64 i, bool d, seq(float[]) u) => (bool e, seq(float[]) o) {
+        e = Identity (d)  r = Mod (i, two)  even = Equal (r, zero)  f = Cast <to = 1> (i)  v = Mul (x, f)
+        o = If (even) <then_branch = t () => (seq(float[]) p0) { p0 = SequenceInsert (u, v) }, else_branch = w () => (seq(float[]) q0) { q0 = Identity (u) }> }>
+      y = ConcatFromSequence <axis = 0> (s)
+      n = SequenceLength (s) }"""
+    check("some", some, folder, *[dict(m=number(m), x=floats(2, 3)) for m in (1, 2, 5)])
+    within = """g (int64 m, float[2, 3] x) => (float[p, 3] y, int64 n) {
+      none = SequenceEmpty ()
+      s = Loop (m, , none) <body = b (int64 i, bool d, seq(float[]) u) => (bool e, seq(float[]) o) {
+        e = Identity (d)
+        o = Loop (i, , u) <body = c (int64 j, bool f, seq(float[]) w) => (bool h, seq(float[]) z) {
+          h = Identity (f)  g0 = Cast <to = 1> (j)  v = Add (x, g0)  z = SequenceInsert (w, v) }> }>
+      y = ConcatFromSequence <axis = 0> (s)
+      n = SequenceLength (s) }"""
+    check("within", within, folder, *[dict(m=number(m), x=floats(2, 3)) for m in (2, 4)])
+    ragged = """g (int64 m) => (int64[p] y) {
+      none = SequenceEmpty <dtype = 7> ()  zero = Constant <value = int64 {0}> ()  one = Constant <value = int64 {1}> ()
+      s = Loop (m, , none) <body = b (int64 i, bool d, seq(int64[]) u) => (bool e, seq(int64[]) o) {
+        e = Identity (d)  v = Range (zero, i, one)  o = SequenceInsert (u, v) }>
+      y = ConcatFromSequence <axis = 0> (s) }"""
+    refuse("ragged", ragged, folder, dict(m=number(3)), "loop 's/2', iteration 1: result 1 of its body: it gives [1,1] to a scan of slices [1,0]")
+    front = some.replace("SequenceInsert (u, v)", "SequenceInsert (u, v, zero)")
+    refuse("front", front, folder, dict(m=number(3), x=floats(2, 3)), "node 's' (Loop): node 'o' (If): node 'p0' (SequenceInsert): 'u', a sequence that a loop carries, is read inside")
     open_output = "g (int64 m, float[3] x) => (seq(float[]) y) { none = SequenceEmpty ()  y = Loop (m, , none) <body = b (int64 i, bool d, seq(float[]) u) => (bool e, seq(float[]) o) { e = Identity (d)  o = SequenceInsert (u, x) }> }"
     refuse("open output", open_output, folder, dict(m=number(2), x=floats(3)), "only a run knows of how many elements")
     inside = "g (int64 m, float[3] x) => (float[p] y) { begin = SequenceConstruct (x)  t = Loop (m, , begin) <body = b (int64 i, bool d, seq(float[]) u) => (bool e, seq(float[]) o) { e = Identity (d)  k = SequenceAt (u, i)  o = SequenceInsert (u, k) }>  y = ConcatFromSequence <axis = 0> (t) }"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/ops/loop.h"
 
+#include <algorithm>
 #include <stdexcept>
 
 #include "graph/ops/choose.h"
@@ -54,6 +55,10 @@ std::vector<Tensor> LoopBegin::reference(std::span<const Tensor>, std::span<cons
 }
 OnnxForm LoopBegin::onnx_form() const { return not_written(); }
 
+bool LoopEnd::joins(size_t scan) const {
+  return std::find(joined.begin(), joined.end(), int64_t(scan)) != joined.end();
+}
+
 std::vector<TensorType> LoopEnd::infer(const InferContext& context) const {
   if (carried < 0 || context.size() < 3 || size_t(carried) > (context.size() - 3) / 2)
     fail(ErrorKind::bad_file, context.size(), " inputs were given for ", carried, " carried values");
@@ -74,9 +79,14 @@ std::vector<TensorType> LoopEnd::infer(const InferContext& context) const {
     const int output = int(types.size());
     const Contents* trip = context.contents(1);
     const TensorType& each = context.type(i);
-    Shape shape{trip && trip->size() == 1 ? dim_max((*trip)[0], 0) : context.unknown(output, 0)};
-    for (size_t axis = 0; axis < each.shape.size(); ++axis)
-      shape.push_back(depends_on_data(each.shape[axis]) ? context.unknown(output, int64_t(axis) + 1)
+    const bool joins_it = joins(i - 3 - 2 * count);
+    if (joins_it && each.rank() == 0) fail(ErrorKind::bad_file, "scans of ", each, " have no axis to join them along");
+    const bool counted = trip && trip->size() == 1;
+    Shape shape;
+    if (!counted || (joins_it && depends_on_data(each.shape[0]))) shape.push_back(context.unknown(output, 0));
+    else shape.push_back(dim_max((*trip)[0], 0) * (joins_it ? each.shape[0] : Dim(1)));
+    for (size_t axis = joins_it ? 1 : 0; axis < each.shape.size(); ++axis)
+      shape.push_back(depends_on_data(each.shape[axis]) ? context.unknown(output, int64_t(shape.size()))
                                                         : each.shape[axis]);
     types.push_back({each.dtype, std::move(shape)});
   }

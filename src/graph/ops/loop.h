@@ -3,7 +3,8 @@
 //   loop_begin(trip? i64, condition? bool, initial...) -> iteration i64 [], condition bool [], carried...
 //   loop_end(iteration, trip?, condition bool, carried..., next..., scans...) -> last carried..., stacked scans...
 // ONNX's Loop: while the condition holds and fewer than `trip` iterations were run, the body makes the next condition
-// and the next carried values; the scans of all iterations are stacked along a new first axis.
+// and the next carried values; the scans of all iterations are stacked along a new first axis, or those that are joined
+// concatenated along the one they have, whose size each iteration may give anew.
 #pragma once
 #include <limits>
 
@@ -45,15 +46,18 @@ struct LoopEnd {
   static constexpr OpKind op_kind = OpKind::other;
   int64_t carried = 0;              // how many values
   std::vector<int64_t> open;        // as of its loop_begin
+  std::vector<int64_t> joined;      // scans
   int64_t limit = kMostIterations;  // a run that makes more is refused
 
   template <class Self, class F>
   static void fields(Self& op, F&& f) {
     f("carried", op.carried);
     f("open", op.open);
+    f("joined", op.joined);
     f("limit", op.limit);
   }
   bool operator==(const LoopEnd&) const = default;
+  bool joins(size_t scan) const;
   // The trip is given where it alone decides how many iterations there are.
   std::vector<TensorType> infer(const InferContext& context) const;
   std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;

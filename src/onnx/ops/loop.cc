@@ -9,11 +9,13 @@
 #include <numeric>
 
 #include "graph/control.h"
+#include "graph/ops/broadcast.h"
 #include "graph/ops/choose.h"
 #include "graph/ops/gather.h"
 #include "graph/ops/shape.h"
 #include "graph/ops/slice.h"
 #include "graph/ops/transpose.h"
+#include "onnx/either.h"
 #include "onnx/loop.h"
 #include "onnx/sequence.h"
 
@@ -50,7 +52,7 @@ struct Inside {
 }  // namespace
 
 std::vector<ValueId> add_loop(OnnxNode& node, ValueId trip, ValueId condition, const std::vector<ValueId>& initial,
-                              const LoopBody& body) {
+                              const LoopBody& body, const std::vector<int64_t>* joined) {
   Graph& graph = node.graph();
   const bool begins_true = !condition.valid() || is_true(node, graph, condition);
   std::vector<int64_t> open;
@@ -92,6 +94,7 @@ std::vector<ValueId> add_loop(OnnxNode& node, ValueId trip, ValueId condition, c
     ops::LoopEnd end;
     end.carried = int64_t(carried.size());
     end.open = open;
+    if (joined) end.joined = *joined;
     end.limit = node.limits().iterations;
     std::vector<ValueId> last{begins[0], trip_decides ? trip : ValueId{}, given[0]};
     last.insert(last.end(), carried.begin(), carried.end());
@@ -127,7 +130,7 @@ std::optional<std::vector<OnnxValue>> unrolled(OnnxNode& node, const onnx::Graph
     std::vector<OnnxValue> inputs{as_declared(node, node.constant(Tensor::of<int64_t>({}, {iteration})), body.input(0)),
                                   as_declared(node, condition, body.input(1))};
     inputs.insert(inputs.end(), carried.begin(), carried.end());
-    const auto given = node.inline_graph(body, inputs);
+    const auto given = node.inline_open(body, inputs);
     if (!given[0].tensor.valid()) node.bad("the condition that its body gives is no tensor");
     condition = given[0].tensor;
     carried.assign(given.begin() + 1, given.begin() + 1 + int64_t(initial.size()));
@@ -142,6 +145,38 @@ std::optional<std::vector<OnnxValue>> unrolled(OnnxNode& node, const onnx::Graph
   return carried;
 }
 
+// What a loop's body has appended to a sequence in this iteration, as one value [n, element's axes...]; nothing where
+// it is no element, whatever the conditions are. Where they choose, n is data.
+ValueId appended_in(OnnxNode& node, ValueId iteration, const OnnxValue& value) {
+  Graph& graph = node.graph();
+  const auto empty = [&](const OnnxValue& side) {
+    return !side.either && side.sequence->elements.empty() && !side.sequence->stacked.valid();
+  };
+  if (!value.either) {
+    if (!value.sequence || value.sequence->grows_in != iteration)
+      node.unsupported("a loop that makes another sequence of one that it carries than by appending to it");
+    return empty(value) ? ValueId{} : stacked(node, *value.sequence);
+  }
+  ValueId sides[2];
+  for (const bool then : {true, false})
+    sides[then] = appended_in(node, iteration, then ? value.either->then : value.either->other);
+  if (!sides[0].valid() && !sides[1].valid()) return {};
+  for (const bool then : {true, false})
+    if (!sides[then].valid()) {
+      const TensorType& type = graph.type(sides[!then]);
+      if (type.dtype == DType::string)
+        node.unsupported("a loop that appends strings to a sequence if a condition holds");
+      Shape none = type.shape;
+      none[0] = 0;
+      sides[then] = node.add(ops::Broadcast{.shape = none}, {node.scalar(type.dtype, 0)});
+    }
+  const OnnxValue both = either_of(graph, node.name(), value.either->condition, {sides[1]}, {sides[0]})[0];
+  if (both.either)
+    node.refuse("its body appends ", text_of(graph, both), " to a sequence, as a condition chooses; elements of one ",
+                "rank are supported");
+  return both.tensor;
+}
+
 // A loop whose body appends to the sequences that it carries: what it appends is a scan.
 std::vector<OnnxValue> growing(OnnxNode& node, const onnx::GraphProto& body, const std::vector<OnnxValue>& initial) {
   std::vector<ValueId> tensors;
@@ -150,8 +185,8 @@ std::vector<OnnxValue> growing(OnnxNode& node, const onnx::GraphProto& body, con
     if (value.tensor.valid()) tensors.push_back(value.tensor);
   }
   const size_t own_scans = node.output_count() - initial.size();
-  std::vector<size_t> grown;  // the carried sequences that the body appends to
-  std::vector<bool> several;  // whether it appends more than one element to each of these
+  std::vector<size_t> grown;    // the carried sequences that the body appends to
+  std::vector<int64_t> joined;  // the scans of these
   const LoopBody run = [&](ValueId iteration, ValueId condition, const std::vector<ValueId>& carried) {
     std::vector<OnnxValue> inputs{as_declared(node, iteration, body.input(0)),
                                   as_declared(node, condition, body.input(1))};
@@ -160,46 +195,42 @@ std::vector<OnnxValue> growing(OnnxNode& node, const onnx::GraphProto& body, con
       if (value.sequence) inputs.emplace_back(OnnxSequence{.elements = {}, .stacked = {}, .grows_in = iteration});
       else inputs.emplace_back(carried.at(next++));
     }
-    const auto given = node.inline_graph(body, inputs);
+    const auto given = node.inline_open(body, inputs);
     std::vector<ValueId> out, appended;
     grown.clear();
-    several.clear();
+    joined.clear();
     for (size_t i = 0; i < given.size(); ++i) {
+      const std::string& name = body.output(int(i)).name();
       const bool is_sequence = i > 0 && i <= initial.size() && initial[i - 1].sequence;
       if (!is_sequence) {
+        if (given[i].either)
+          node.refuse("'", name, "' of its body is ", text_of(node.graph(), given[i]),
+                      ", as a condition chooses; one rank is supported there");
         if (!given[i].tensor.valid()) node.bad("output ", i, " of its body is no tensor");
         out.push_back(given[i].tensor);
         continue;
       }
-      const auto& sequence = given[i].sequence;
-      if (!sequence || sequence->grows_in != iteration)
-        node.unsupported("a loop that makes another sequence of one that it carries than by appending to it");
-      const bool one = sequence->elements.size() == 1 && !sequence->stacked.valid();
-      if (sequence->elements.empty() && !sequence->stacked.valid()) continue;
+      const ValueId more = with_context([&] { return concat("the sequence '", name, "' of its body"); },
+                                        [&] { return appended_in(node, iteration, given[i]); });
+      if (!more.valid()) continue;
+      joined.push_back(int64_t(own_scans + grown.size()));
       grown.push_back(i - 1);
-      several.push_back(!one);
-      appended.push_back(one ? sequence->elements[0] : stacked(node, *sequence));
+      appended.push_back(more);
     }
     out.insert(out.end(), appended.begin(), appended.end());
     return out;
   };
-  const auto results = add_loop(node, node.optional_input(0), node.optional_input(1), tensors, run);
+  const auto results = add_loop(node, node.optional_input(0), node.optional_input(1), tensors, run, &joined);
   std::vector<OnnxValue> outputs;
   size_t next = 0;
   outputs.reserve(initial.size());
   for (const OnnxValue& value : initial) outputs.push_back(value.sequence ? value : OnnxValue(results.at(next++)));
   for (size_t i = 0; i < own_scans; ++i) outputs.emplace_back(results.at(next++));
-  for (size_t i = 0; i < grown.size(); ++i) {
-    ValueId scan = results.at(next++);
-    if (several[i]) {  // [iterations, appended, ...]
-      Shape shape = node.graph().type(scan).shape;
-      shape[1] = shape[0] * shape[1];
-      shape.erase(shape.begin());
-      scan = node.reshape(scan, shape);
-    }
-    OnnxSequence sequence = *initial[grown[i]].sequence;
-    sequence.stacked = sequence.stacked.valid() ? joined(node, {sequence.stacked, scan}) : scan;
-    outputs[grown[i]] = std::move(sequence);
+  for (size_t carried : grown) {
+    const ValueId scan = results.at(next++);
+    OnnxSequence sequence = *initial[carried].sequence;
+    sequence.stacked = sequence.stacked.valid() ? temper::joined(node, {sequence.stacked, scan}) : scan;
+    outputs[carried] = std::move(sequence);
   }
   return outputs;
 }

@@ -39,9 +39,8 @@ namespace {
 const OnnxSequence& known_sequence(const OnnxNode& node, size_t i) {
   const OnnxSequence& sequence = node.sequence(i);
   if (sequence.grows_in.valid())
-    node.refuse(
-        "a sequence that a loop carries is read inside of the loop; a loop may only append to it, unless how "
-        "often it runs is a constant");
+    node.refuse("'", node.input_name(i), "', a sequence that a loop carries, is read inside of the loop; a loop may ",
+                "only append to it, unless how often it runs is a constant");
   return sequence;
 }
 
@@ -49,9 +48,8 @@ const OnnxSequence& known_sequence(const OnnxNode& node, size_t i) {
 const OnnxSequence& listed(const OnnxNode& node, size_t i) {
   const OnnxSequence& sequence = known_sequence(node, i);
   if (sequence.stacked.valid())
-    node.refuse(
-        "a sequence whose length is data, as a loop made it; it may be appended to, concatenated, counted, and "
-        "read at a position");
+    node.refuse("'", node.input_name(i), "' is a sequence whose length is data, as a loop made it; it may be ",
+                "appended to, concatenated, counted, and read at a position");
   return sequence;
 }
 

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "onnx/either.h"
+
+#include "graph/ops/choose.h"
+
+namespace temper {
+
+namespace {
+
+// Calls f(tensor) for each tensor of a value, one after the other, and gives the same value made of what it returns.
+template <class F>
+OnnxValue with_tensors(const OnnxValue& value, const F& f) {
+  if (value.tensor.valid()) return f(value.tensor);
+  if (value.either)
+    return OnnxEither{value.either->condition, with_tensors(value.either->then, f),
+                      with_tensors(value.either->other, f)};
+  if (!value.sequence) return {};
+  OnnxSequence sequence = *value.sequence;
+  for (ValueId& element : sequence.elements) element = f(element);
+  if (sequence.stacked.valid()) sequence.stacked = f(sequence.stacked);
+  return sequence;
+}
+
+std::vector<ValueId> tensors_of(const OnnxValue& value) {
+  std::vector<ValueId> tensors;
+  with_tensors(value, [&](ValueId tensor) {
+    tensors.push_back(tensor);
+    return tensor;
+  });
+  return tensors;
+}
+
+size_t sides_of(const OnnxValue& value) {
+  return value.either ? sides_of(value.either->then) + sides_of(value.either->other) : 1;
+}
+
+bool are_alike(const Graph& graph, const OnnxValue& a, const OnnxValue& b) {
+  if (a.either || b.either || a.tensor.valid() != b.tensor.valid() || !a.sequence != !b.sequence) return false;
+  if (a.sequence &&
+      (a.sequence->elements.size() != b.sequence->elements.size() ||
+       a.sequence->stacked.valid() != b.sequence->stacked.valid() || a.sequence->grows_in != b.sequence->grows_in))
+    return false;
+  const std::vector<ValueId> first = tensors_of(a), second = tensors_of(b);
+  for (size_t i = 0; i < first.size(); ++i)
+    if (graph.type(first[i]).rank() != graph.type(second[i]).rank()) return false;
+  return true;
+}
+
+}  // namespace
+
+std::vector<OnnxValue> either_of(Graph& graph, const std::string& name, ValueId condition,
+                                 const std::vector<OnnxValue>& then, const std::vector<OnnxValue>& other) {
+  ops::Choose op;
+  std::vector<ValueId> first, second;
+  for (size_t r = 0; r < then.size(); ++r) {
+    if (!are_alike(graph, then[r], other[r])) continue;
+    const std::vector<ValueId> a = tensors_of(then[r]), b = tensors_of(other[r]);
+    for (size_t i = 0; i < a.size(); ++i) {
+      const Shape &here = graph.type(a[i]).shape, &there = graph.type(b[i]).shape;
+      for (size_t axis = 0; axis < here.size(); ++axis)
+        if (here[axis] != there[axis]) op.open.insert(op.open.end(), {int64_t(first.size() + i), int64_t(axis)});
+    }
+    first.insert(first.end(), a.begin(), a.end());
+    second.insert(second.end(), b.begin(), b.end());
+  }
+  std::vector<ValueId> chosen;
+  if (!first.empty()) {
+    std::vector<ValueId> inputs{condition};
+    inputs.insert(inputs.end(), first.begin(), first.end());
+    inputs.insert(inputs.end(), second.begin(), second.end());
+    chosen = graph.add_folded(op, std::move(inputs), name);
+  }
+  size_t next = 0;
+  std::vector<OnnxValue> results;
+  for (size_t r = 0; r < then.size(); ++r) {
+    if (are_alike(graph, then[r], other[r])) {
+      results.push_back(with_tensors(then[r], [&](ValueId) { return chosen.at(next++); }));
+      continue;
+    }
+    results.emplace_back(OnnxEither{condition, then[r], other[r]});
+    if (sides_of(results.back()) > kMostSides)
+      fail(ErrorKind::unsupported, "conditions choose among more than ", kMostSides,
+           " results of different ranks or lengths");
+  }
+  return results;
+}
+
+std::optional<std::vector<OnnxValue>> only(Graph& graph, const std::string& name, ValueId condition,
+                                           const std::vector<OnnxValue>& results, bool then) {
+  std::vector<ValueId> kept;
+  for (const OnnxValue& result : results) {
+    const std::vector<ValueId> tensors = tensors_of(result);
+    kept.insert(kept.end(), tensors.begin(), tensors.end());
+  }
+  if (kept.empty()) return std::nullopt;
+  std::vector<ValueId> inputs{condition};
+  const std::vector<ValueId> left_out(kept.size());
+  for (const auto* side : {then ? &kept : &left_out, then ? &left_out : &kept})
+    inputs.insert(inputs.end(), side->begin(), side->end());
+  const std::vector<ValueId> chosen = graph.add_folded(ops::Choose(), std::move(inputs), name);
+  size_t next = 0;
+  std::vector<OnnxValue> out;
+  for (const OnnxValue& result : results)
+    out.push_back(with_tensors(result, [&](ValueId) { return chosen.at(next++); }));
+  return out;
+}
+
+std::optional<OnnxValue> fitting(Graph& graph, const std::string& name, const OnnxValue& value,
+                                 const std::function<bool(const OnnxValue& side)>& fits) {
+  if (!value.either) return fits(value) ? std::optional(value) : std::nullopt;
+  const auto then = fitting(graph, name, value.either->then, fits);
+  const auto other = fitting(graph, name, value.either->other, fits);
+  if (then && other) return either_of(graph, name, value.either->condition, {*then}, {*other})[0];
+  if (!then && !other) return std::nullopt;
+  const auto left = only(graph, name, value.either->condition, {then ? *then : *other}, then.has_value());
+  return left ? std::optional((*left)[0]) : std::nullopt;
+}
+
+std::string text_of(const Graph& graph, const OnnxValue& value) {
+  if (value.tensor.valid()) return graph.type(value.tensor).text();
+  if (value.either) return concat(text_of(graph, value.either->then), " or ", text_of(graph, value.either->other));
+  if (!value.sequence) return "no value";
+  return concat("a sequence of ", value.sequence->elements.size(),
+                value.sequence->stacked.valid() ? " elements and those that a loop made" : " elements");
+}
+
+}  // namespace temper

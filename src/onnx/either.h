@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a condition chooses that only a run knows: a choose of the graph where both sides have the same ranks and
+// structure, else an OnnxEither. A node that reads one is imported for each of its sides, so that what both give may be
+// of one rank again: a reshape, a reduction, a concatenation of a sequence.
+#pragma once
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "onnx/value.h"
+
+namespace temper {
+
+// By result, of as many results of each side. `name` is that of the node. Throws Error{unsupported} where a result has
+// more than kMostSides sides.
+std::vector<OnnxValue> either_of(Graph& graph, const std::string& name, ValueId condition,
+                                 const std::vector<OnnxValue>& then, const std::vector<OnnxValue>& other);
+constexpr size_t kMostSides = 32;
+
+// One side alone: a run whose condition chooses the other ends with an error that says so. Nothing where the side has
+// no tensor, as nothing would notice then.
+std::optional<std::vector<OnnxValue>> only(Graph& graph, const std::string& name, ValueId condition,
+                                           const std::vector<OnnxValue>& results, bool then);
+
+// The sides of which `fits` is true, as one value where they allow it; nothing where there is none.
+std::optional<OnnxValue> fitting(Graph& graph, const std::string& name, const OnnxValue& value,
+                                 const std::function<bool(const OnnxValue& side)>& fits);
+
+// For people: "f32[3,4] or a sequence of 2".
+std::string text_of(const Graph& graph, const OnnxValue& value);
+
+}  // namespace temper
