@@ -31,7 +31,7 @@ constexpr int kMaxOpset = 27, kMinOpset = 1, kMaxIr = 13;
 // Without holes. Some file systems do not count what they store; they are taken at their word where they know of no
 // hole.
 uint64_t bytes_on_disk(const OpenFile& file, const std::string& name) {
-  struct stat status {};
+  struct stat status{};
   if (fstat(file.descriptor(), &status) != 0)
     fail(ErrorKind::bad_file, "'", name, "' cannot be read: ", std::string_view(std::strerror(errno)));
   if (status.st_blocks > 0) return uint64_t(status.st_blocks) * 512;
@@ -304,20 +304,20 @@ OnnxModel parse_onnx(std::string_view bytes, const std::string& folder, const Mo
 }
 
 OnnxModel read_onnx(const std::string& path, const ModelLimits& limits) {
-  return with_context(
-      [&] { return path; },
-      [&] {
-        // A copy: a map would end in a signal where the file is cut meanwhile.
-        const OpenFile opened(path);
-        if (int64_t(opened.size()) > kMaxModelBytes) refuse_size(int64_t(opened.size()));
-        refuse_zeros(opened);
-        const FileCopy file(opened);
-        const auto bytes = file.at(0, opened.size());
-        OnnxModel model = parse({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, folder_of(path), limits);
-        model.path = path;
-        model.files.insert(model.files.begin(), path);
-        return model;
-      });
+  return with_context([&] { return path; },
+                      [&] {
+                        // A copy: a map would end in a signal where the file is cut meanwhile.
+                        const OpenFile opened(path);
+                        if (int64_t(opened.size()) > kMaxModelBytes) refuse_size(int64_t(opened.size()));
+                        refuse_zeros(opened);
+                        const FileCopy file(opened);
+                        const auto bytes = file.at(0, opened.size());
+                        OnnxModel model =
+                            parse({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, folder_of(path), limits);
+                        model.path = path;
+                        model.files.insert(model.files.begin(), path);
+                        return model;
+                      });
 }
 
 }  // namespace temper

@@ -316,9 +316,8 @@ std::vector<std::vector<std::vector<double>>> DeviceExecutor::steps_on_device(in
   };
   std::vector<Timed> timed;
   const auto start = queue_.make_event();
-  steps_.each(inputs_, outputs_, [&](size_t s, size_t i, BoundStep&, const Buffers&) {
-    timed.push_back({s, i, queue_.make_event()});
-  });
+  steps_.each(inputs_, outputs_,
+              [&](size_t s, size_t i, BoundStep&, const Buffers&) { timed.push_back({s, i, queue_.make_event()}); });
   // One behind the other without gaps that the host makes: all are in the queue before the first ends.
   const auto steps = queue_.capture([&] {
     queue_.record(*start);
