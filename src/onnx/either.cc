@@ -100,6 +100,7 @@ std::optional<std::vector<OnnxValue>> only(Graph& graph, const std::string& name
   const std::vector<ValueId> chosen = graph.add_folded(ops::Choose(), std::move(inputs), name);
   size_t next = 0;
   std::vector<OnnxValue> out;
+  out.reserve(results.size());
   for (const OnnxValue& result : results)
     out.push_back(with_tensors(result, [&](ValueId) { return chosen.at(next++); }));
   return out;
