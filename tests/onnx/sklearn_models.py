@@ -82,7 +82,8 @@ def convert(model, x, folder):
     # Pipelines are written as skl2onnx does by default, with a ZipMap at the end.
     classifies = hasattr(model, "predict_proba") or hasattr(model, "classes_")
     options = {id(model): {"zipmap": False}} if classifies and not isinstance(model, pipeline.Pipeline) else None
-    proto = skl2onnx.convert_sklearn(model, initial_types=[("x", kind([None, x.shape[1]]))], options=options, target_opset={"": 17, "ai.onnx.ml": 3})
+    proto = skl2onnx.convert_sklearn(model, initial_types=[("x", kind([None, x.shape[1]]))], options=options,
+                                     target_opset={"": 18 if isinstance(model, impute.KNNImputer) else 17, "ai.onnx.ml": 3})
     path = folder / "model.onnx"
     path.write_bytes(proto.SerializeToString())
     return path
@@ -145,6 +146,7 @@ with tempfile.TemporaryDirectory() as name:
         check(pipeline.make_pipeline(step, linear_model.LogisticRegression()), X, CLASSES, folder)
         check(pipeline.make_pipeline(step, ensemble.RandomForestRegressor(10, random_state=0)), X, SIGNAL, folder, False)
     check(impute.SimpleImputer(), HOLES, None, folder)
+    check(impute.KNNImputer(n_neighbors=3), HOLES, None, folder)
     check(pipeline.make_pipeline(impute.SimpleImputer(strategy="median"), linear_model.Ridge()), HOLES, SIGNAL, folder)
     check(ensemble.HistGradientBoostingRegressor(max_iter=20), HOLES, SIGNAL, folder)
     check(ensemble.HistGradientBoostingClassifier(max_iter=20), HOLES, CLASSES, folder)
