@@ -44,8 +44,9 @@ int32_t temper_nv_computes(const char* device, const char* precision, temper_nv_
 /* A network, which a parser fills, or the program layer by layer. Layers and tensors have numbers from 0 on, which they
  * keep. A number that is -1, and a count of -1, says that it failed. */
 typedef struct temper_nv_network temper_nv_network;
-/* `is_strongly_typed`: floats have the types of inputs and weights. `shapes_are_int32`: those that layers give. */
-temper_nv_network* temper_nv_network_new(int32_t is_strongly_typed, int32_t shapes_are_int32, temper_nv_log log);
+/* `is_strongly_typed`: floats have the types of inputs and weights. `integers_are_int32`: shapes that layers give, and
+ * what a model takes and gives as int64. */
+temper_nv_network* temper_nv_network_new(int32_t is_strongly_typed, int32_t integers_are_int32, temper_nv_log log);
 void temper_nv_network_free(temper_nv_network* network);
 /* Reads a model's bytes, or where `path` is not null the file there. Where it is wrong: 0, a call of `error` for each
  * line, and the network is as before. */

@@ -284,7 +284,7 @@ void bind_nvinfer(nb::module_& module) {
   using nvinfer::Setting;
   nb::class_<Network>(module, "NvNetwork")
       .def("__init__", [](Network* self, bool keeps_float_types,
-                          bool shapes_are_int32) { new (self) Network({keeps_float_types, shapes_are_int32}); })
+                          bool integers_are_int32) { new (self) Network({keeps_float_types, integers_are_int32}); })
       .def("parse",
            [](Network& self, const nb::bytes& onnx, const std::string& path) {
              std::string bytes(onnx.c_str(), onnx.size());

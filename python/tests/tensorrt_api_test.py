@@ -666,7 +666,7 @@ class TensorrtApiTest(Case):
         for seed in range(3):
             x = numpy.random.default_rng(seed).standard_normal((3, 4)).astype("float32")
             self.assertTrue(context.set_tensor_address("x", x.ctypes.data) and context.execute_async_v3(0), self.logger.text())
-            numpy.testing.assert_array_equal(memory.result("where", "int64"), numpy.stack(numpy.nonzero(x > 0)))
+            numpy.testing.assert_array_equal(memory.result("where", "int32"), numpy.stack(numpy.nonzero(x > 0)))
 
     def test_contexts_work_in_the_memory_of_an_allocator(self):
         plan, x, y = self.built(), images(2), numpy.zeros((2, 10), "float32")

@@ -9,7 +9,6 @@ import unittest
 
 import numpy
 import onnx
-import onnx
 import onnxruntime
 from common import DIGITS, Case, images
 
@@ -326,6 +325,31 @@ class TensorrtTest(Case):
         plan = built(self.logger, flags=[trt.BuilderFlag.FP16])
         self.assertIn("FP16: layers stay in FP32", self.logger.text(trt.Logger.WARNING))
         self.assertEqual(temper.load(bytes(plan)).precision, "fp32")
+
+    def test_integers_of_64_bits_have_32_where_the_release_has_no_others(self):
+        make, tensors = onnx.helper.make_node, onnx.numpy_helper.from_array
+        table = numpy.random.default_rng(2).normal(size=(9, 4)).astype("float32")
+        graph = onnx.helper.make_graph(
+            [make("Gather", ["table", "ids"], ["rows"]), make("ArgMax", ["rows"], ["best"], axis=1, keepdims=0)], "words",
+            [onnx.helper.make_tensor_value_info("ids", onnx.TensorProto.INT64, [3])],
+            [onnx.helper.make_tensor_value_info("best", onnx.TensorProto.INT64, [3])], [tensors(table, "table")])  # fmt: skip
+        model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8).SerializeToString()
+        for api, kind in (("8.6", "int32"), ("10.13", "int64")):
+            with self.subTest(api):
+                _api.use(api)
+                builder = trt.Builder(self.logger)
+                network = builder.create_network(1)
+                self.assertTrue(trt.OnnxParser(network, self.logger).parse(model))
+                self.assertEqual([network.get_input(0).dtype, network.get_output(0).dtype], [getattr(trt, kind)] * 2)
+                plan = builder.build_serialized_network(network, builder.create_builder_config())
+                engine = trt.Runtime(self.logger).deserialize_cuda_engine(plan)
+                self.assertEqual([engine.get_tensor_dtype(name) for name in ("ids", "best")], [getattr(trt, kind)] * 2)
+                ids, best = numpy.array([7, 0, 8], kind), numpy.zeros(3, kind)
+                context = engine.create_execution_context()
+                self.assertTrue(context.set_tensor_address("ids", ids.ctypes.data) and context.set_tensor_address("best", best.ctypes.data))
+                self.assertTrue(context.execute_async_v3(0), self.logger.lines)
+                numpy.testing.assert_array_equal(best, table[ids].argmax(1))
+        _api.use("8.6")
 
     def test_several_profiles_and_a_timing_cache_are_kept(self):
         plan = built(self.logger, shapes=[(1, 1, 8, 8)] * 3, more=[[(4, 1, 8, 8)] * 3])

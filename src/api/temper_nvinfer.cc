@@ -235,8 +235,8 @@ int32_t temper_nv_computes(const char* device, const char* precision, temper_nv_
   });
 }
 
-temper_nv_network* temper_nv_network_new(int32_t is_strongly_typed, int32_t shapes_are_int32, temper_nv_log log) {
-  return new temper_nv_network{nvinfer::Network({is_strongly_typed != 0, shapes_are_int32 != 0}), logger_of(log)};
+temper_nv_network* temper_nv_network_new(int32_t is_strongly_typed, int32_t integers_are_int32, temper_nv_log log) {
+  return new temper_nv_network{nvinfer::Network({is_strongly_typed != 0, integers_are_int32 != 0}), logger_of(log)};
 }
 void temper_nv_network_free(temper_nv_network* network) { delete network; }
 int32_t temper_nv_network_parse(temper_nv_network* network, const void* bytes, size_t size, const char* path,

@@ -550,7 +550,7 @@ Values slice(Lowering& l) {
 
 Values shape(Lowering& l) {
   const ValueId y = l.node("Shape", {l.in(0)});
-  return {l.rules.shapes_are_int32 ? l.narrow(y) : y};
+  return {l.rules.integers_are_int32 ? l.narrow(y) : y};
 }
 
 Values gather(Lowering& l) {

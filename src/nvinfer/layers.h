@@ -26,7 +26,8 @@ struct Layer {
 // How a network takes what programs leave open.
 struct LayerRules {
   bool keeps_float_types = false;  // strongly typed; otherwise floats are f32, and flags of the build lower them
-  bool shapes_are_int32 = false;   // the release's shape layers give 32 bits
+  bool integers_are_int32 =
+      false;  // the release has no int64: of shapes that layers give, of a model's inputs and outputs
 };
 
 // Whether layers of that word are there; how many outputs they have. Throws Error{unsupported} for a word that is not.

@@ -155,6 +155,11 @@ bool Network::parse(std::string onnx, const std::string& path, std::vector<std::
   read.name_ = graph.name;
   read.source_ = std::move(source);
   *this = std::move(read);
+  // The parser of such a release knows no integers of 64 bits: programs give and get them with 32.
+  if (rules_.integers_are_int32)
+    for (const std::vector<int>& ports : {inputs_, outputs_})
+      for (int tensor : ports)
+        if (this->tensor(tensor).dtype == DType::i64) set_type(tensor, DType::i32);
   return true;
 }
 

@@ -51,7 +51,7 @@ std::string Network::saved() const {
   Json json = {{"name", name_},
                {"keeps_float_types", rules_.keeps_float_types},
                {"edited", edited_},
-               {"shapes_are_int32", rules_.shapes_are_int32},
+               {"integers_are_int32", rules_.integers_are_int32},
                {"inputs", inputs_},
                {"outputs", outputs_},
                {"tensors", Json::array()},
@@ -71,7 +71,7 @@ std::string Network::saved() const {
 
 Network Network::restored(std::string_view saved, const std::map<std::string, Tensor>& replaced) {
   const Json json = Json::from_cbor(saved);
-  Network network({json.at("keeps_float_types").get<bool>(), json.at("shapes_are_int32").get<bool>()});
+  Network network({json.at("keeps_float_types").get<bool>(), json.at("integers_are_int32").get<bool>()});
   if (json.contains("model")) {
     std::vector<std::string> errors;
     if (!network.parse(with_initializers(text_of(json["model"]), replaced), "", errors))

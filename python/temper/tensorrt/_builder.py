@@ -20,8 +20,8 @@ _LEGACY, _MINMAX = CalibrationAlgoType.LEGACY_CALIBRATION, CalibrationAlgoType.M
 _STRONGLY_TYPED = NetworkDefinitionCreationFlag.STRONGLY_TYPED
 default_device = ""
 """That builders build for; "": GPU 0, or the CPU where there is none."""
-shapes_are_int32 = True
-"""Of the release whose names are in use: what shape layers give."""
+integers_are_int32 = True
+"""Of the release whose names are in use: it has no int64, so shapes that layers give, inputs and outputs have 32 bits."""
 
 
 class ITimingCache(Refusing):
@@ -319,7 +319,7 @@ class Builder(Scoped):
 
     def create_network(self, flags: int = 0) -> INetworkDefinition:
         """The batch is always a dimension of the shapes."""
-        return INetworkDefinition(self, int(flags), self._log, shapes_are_int32)
+        return INetworkDefinition(self, int(flags), self._log, integers_are_int32)
 
     def create_builder_config(self) -> IBuilderConfig:
         return IBuilderConfig(self._log)

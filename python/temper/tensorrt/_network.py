@@ -19,9 +19,9 @@ class INetworkDefinition(Scoped):
 
     __slots__ = ("_hold", "_flags", "_builder")
 
-    def __init__(self, builder: Any, flags: int, log: Log, shapes_are_int32: bool) -> None:
+    def __init__(self, builder: Any, flags: int, log: Log, integers_are_int32: bool) -> None:
         self._flags, self._builder = flags, builder
-        self._hold = Hold(_temper.NvNetwork(self.get_flag(_STRONGLY_TYPED), shapes_are_int32), log.child())
+        self._hold = Hold(_temper.NvNetwork(self.get_flag(_STRONGLY_TYPED), integers_are_int32), log.child())
 
     error_recorder = error_recorder
 
