@@ -97,6 +97,17 @@ def pageable(program):
         program.check(i, y.cpu().numpy())
 
 
+def without_stream(program):
+    """the driver's copy from pageable memory, which returns when the bytes are staged, in front of execute_v2, which has no stream"""
+    context, (x, y), cuda = program.context(), buffers(), Driver()
+    for i in range(program.repeats):
+        picture, logits = numpy.ascontiguousarray(program.pictures[i % 64]), numpy.zeros((4, 10), "float32")
+        cuda.cuMemcpyHtoD_v2(ctypes.c_uint64(x.data_ptr()), ctypes.c_void_p(picture.ctypes.data), ctypes.c_size_t(picture.nbytes))
+        assert context.execute_v2([x.data_ptr(), y.data_ptr()])
+        cuda.cuMemcpyDtoH_v2(ctypes.c_void_p(logits.ctypes.data), ctypes.c_uint64(y.data_ptr()), ctypes.c_size_t(logits.nbytes))
+        program.check(i, logits)
+
+
 def threads(program):
     """8 threads with a context and a stream each"""
     failures = []
@@ -180,7 +191,7 @@ def forks(program):
         program.check(i, program.run_on(context, torch.cuda.current_stream(), i, *buffers()))
 
 
-TRIED = [streams, pageable, threads, capture, order, own_context, forks]
+TRIED = [streams, pageable, without_stream, threads, capture, order, own_context, forks]
 
 
 def main():
