@@ -233,9 +233,6 @@ bool Context::run(std::optional<void*> stream) {
 void Context::run_one_plan(const std::vector<const void*>& in, const std::vector<void*>& out,
                            std::optional<void*> stream) {
   const bool gpu = bool(engine_->device().gpu);
-  // A copy from pageable memory returns when its bytes are staged, and what a program does without a stream is in the
-  // default one.
-  if (gpu && !stream) queue().wait_for(nullptr);
   if (gpu) session_->run_resident(in, out, stream);
   else if (!told_) session_->run_prepared(in, out);
   if (!told_) return;

@@ -270,7 +270,9 @@ std::span<void* const> DeviceExecutor::run_resident(std::span<const void* const>
   }
   if (!of_these && !into_graph) of_these = &capture();
   in_flight_ = true;
-  if (stream) queue_.wait_for(*stream);
+  // What the caller did without a stream is in the default one: a copy from pageable memory returns when its bytes are
+  // staged, not when they have arrived.
+  queue_.wait_for(stream.value_or(nullptr));
   for (size_t i = 0; i < inputs.size(); ++i)
     if (in[i] != inputs[i]) queue_.copy_on_device(const_cast<void*>(in[i]), inputs[i], bytes_of(plan_.inputs[i]));
   if (into_graph) put_in_steps(in, out);

@@ -70,6 +70,7 @@ class ScriptedGpus {
     for (auto& [address, object] : objects_)
       if (object.kind == "memory" || object.kind == "pinned") std::free(const_cast<void*>(address));
     objects_.clear();
+    default_streams_.clear();
     clock_ = 0;
   }
   std::map<std::string, int> alive() const {
@@ -112,6 +113,11 @@ class ScriptedGpus {
   }
   template <class Handle>
   Object* find(Handle handle, const char* kind) {
+    if (!handle && std::string_view(kind) == "stream") {  // the legacy default stream of the current GPU
+      Object& stream = default_streams_[current()];
+      if (stream.kind.empty()) stream = {"stream", current()};
+      return &stream;
+    }
     auto it = objects_.find(reinterpret_cast<const void*>(handle));
     if (it == objects_.end() || it->second.kind != kind) {
       misuse(concat("something that is no ", kind), 0);
@@ -285,6 +291,7 @@ class ScriptedGpus {
 
   mutable std::recursive_mutex mutex_;
   std::map<const void*, Object> objects_;
+  std::map<int, Object> default_streams_;  // by GPU
   uintptr_t next_ = 0x1000;
   double clock_ = 0;
   template <class F>
