@@ -355,23 +355,39 @@ void PartitionedRunner::leave(Level& level) {
 // The way of this run stays, whatever it takes.
 void PartitionedRunner::stay_within_limits() {
   const ShapeLimits limits = engine_.limits();
-  bool less = false;
-  while (kept_ > limits.prepared || bytes_.total() + kernel_bytes_ > limits.prepared_bytes) {
-    // A branch was used at least as lately as those below it: the oldest of all may go with them.
-    Level* where = nullptr;
-    std::map<std::vector<Dims>, Branch>::iterator oldest;
-    std::vector<Level*> work{first_.get()};
-    while (!work.empty()) {
-      Level* level = work.back();
-      work.pop_back();
-      for (auto it = level->branches.begin(); it != level->branches.end(); ++it) {
-        if (it->second.used < run_ && (!where || it->second.used < oldest->second.used)) where = level, oldest = it;
-        if (it->second.next) work.push_back(it->second.next.get());
-      }
+  // The shapes of a body that grows come in turn, run after run: with room for fewer than there are iterations each
+  // would be gone when it comes again. What such small plans take is counted in bytes all the same.
+  constexpr int64_t kTimesInBodies = 32;
+  const int64_t most = limits.prepared * (where_.empty() ? 1 : kTimesInBodies);
+  const auto is_too_much = [&](int64_t count) {
+    return kept_ > count || bytes_.total() + kernel_bytes_ > limits.prepared_bytes;
+  };
+  if (!is_too_much(most)) return;
+  struct Old {
+    int64_t used;
+    size_t above;  // how many levels stand above it
+    Level* level;
+    std::map<std::vector<Dims>, Branch>::iterator at;
+  };
+  std::vector<Old> old;
+  std::vector<std::pair<Level*, size_t>> work{{first_.get(), 0}};
+  while (!work.empty()) {
+    const auto [level, above] = work.back();
+    work.pop_back();
+    for (auto it = level->branches.begin(); it != level->branches.end(); ++it) {
+      if (it->second.used < run_) old.push_back({it->second.used, above, level, it});
+      if (it->second.next) work.emplace_back(it->second.next.get(), above + 1);
     }
-    if (!where) break;
+  }
+  // A branch was used at least as lately as those below it, which go before it.
+  std::ranges::sort(old,
+                    [](const Old& a, const Old& b) { return a.used != b.used ? a.used < b.used : a.above > b.above; });
+  // An eighth more goes than must, so that not every further shape looks through all of them.
+  bool less = false;
+  for (const Old& each : old) {
+    if (!is_too_much(most - most / 8)) break;
     Level going({}, {});
-    going.branches.insert(where->branches.extract(oldest));
+    going.branches.insert(each.level->branches.extract(each.at));
     leave(going);
     less = true;
   }

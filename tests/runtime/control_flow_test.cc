@@ -196,15 +196,26 @@ TEST(ControlFlow, WhatIsInsideOfALoopIsNotReadOutsideOfIt) {
 
 TEST(ControlFlow, ABodyWhoseShapesGrowIsPlannedForEachWithinTheLimits) {
   const auto engine = steps(true);
-  engine->set_limits({.prepared = 4});
+  engine->set_limits({.prepared = 1});
   Session session(engine);
-  const std::vector<Tensor> inputs{Tensor::of<int64_t>({}, {20}), noise({3}, 1)};
+  const std::vector<Tensor> inputs{Tensor::of<int64_t>({}, {60}), noise({3}, 1)};
   const std::vector<Tensor> outputs = session.run(inputs);
-  EXPECT_EQ(outputs[0].dims(), Dims{63});
+  EXPECT_EQ(outputs[0].dims(), Dims{183});
   expect_close(outputs, run_reference(engine->graph(), inputs));
-  EXPECT_GE(session.statistics().plans_made, 20);
-  EXPECT_LE(session.statistics().prepared, 1 + 4);
+  EXPECT_GE(session.statistics().plans_made, 60);
+  EXPECT_LE(session.statistics().prepared, 1 + 32);
   EXPECT_GT(session.statistics().evictions, 10);
+}
+
+TEST(ControlFlow, ABodyWhoseShapesGrowIsPlannedOnceForEachOfSomeHundredIterations) {
+  const auto engine = steps(true);
+  Session session(engine);
+  const std::vector<Tensor> inputs{Tensor::of<int64_t>({}, {300}), noise({3}, 1)};
+  session.run(inputs);
+  const int64_t made = session.statistics().plans_made;
+  EXPECT_GE(made, 300);
+  session.run(inputs);
+  EXPECT_EQ(session.statistics().plans_made, made);
 }
 
 }  // namespace
