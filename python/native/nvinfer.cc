@@ -237,11 +237,7 @@ nb::bytes build(const nvinfer::Network& network, nb::dict given, nb::object log)
     value = nb::cast<std::decay_t<decltype(value)>>(given[name]);
   };
   read("device", config.device);
-  read("fp16", config.fp16);
-  read("bf16", config.bf16);
-  read("int8", config.int8);
-  read("tf32", config.tf32);
-  config.layer_constraints = nvinfer::constraints_of(nb::cast<uint32_t>(given["flags"]));
+  nvinfer::take_flags(config, nb::cast<uint32_t>(given["flags"]));
   read("workspace", config.workspace);
   const auto profile_of = [](nb::handle given_profile) {
     nvinfer::Profile profile;

@@ -200,14 +200,9 @@ nvinfer::Config config_of(const temper_nv_config& asked) {
   const std::vector<std::string> refused = nvinfer::refusals(
       {asked.flags, asked.runs_on_dla != 0, asked.capability, asked.hardware_compatibility, asked.platform});
   if (!refused.empty()) fail(ErrorKind::unsupported, refused[0]);
-  const auto allows = [&](int flag) { return (asked.flags >> flag & 1) != 0; };
   nvinfer::Config config;
   config.device = text_of(asked.device);
-  config.fp16 = allows(0);
-  config.int8 = allows(1);
-  config.tf32 = allows(6);
-  config.bf16 = allows(17);
-  config.layer_constraints = nvinfer::constraints_of(asked.flags);
+  nvinfer::take_flags(config, asked.flags);
   config.workspace = asked.workspace;
   config.profiles.resize(size_t(asked.profile_count));
   for (int32_t i = 0; i < asked.range_count; ++i) {

@@ -71,13 +71,9 @@ LayerTypes layer_types(const Network& network, const Config& config, const std::
     check_flag(DType::f16, config.fp16, "fp16");
     check_flag(DType::bf16, config.bf16, "bf16");
     check_flag(DType::i8, config.int8, "int8");
-    const Layer& layer = network.layer(index);
-    // What the device does not compute in stays in f32, and so do its layers. Integers are no precision.
-    if (dtype == DType::f32 || (dtype == DType::f16 && precision.find("fp16") == precision.npos) ||
-        (dtype == DType::bf16 && precision.find("bf16") == precision.npos))
-      types.of[layer.name] = DType::f32;
-    else if (dtype == DType::f16 || dtype == DType::bf16 || (dtype == DType::i8 && !network.is_quantized()))
-      types.of[layer.name] = *dtype;
+    // Other integers are no precision.
+    if (dtype && (is_float(*dtype) || (dtype == DType::i8 && !network.is_quantized())))
+      types.of[network.layer(index).name] = dtype_in(precision, *dtype);
   }
   if (config.layer_constraints == LayerConstraints::hints) return {};
   types.obeyed = config.layer_constraints == LayerConstraints::orders;
@@ -86,10 +82,16 @@ LayerTypes layer_types(const Network& network, const Config& config, const std::
 
 }  // namespace
 
-LayerConstraints constraints_of(uint32_t flags) {
-  constexpr int kObey = 9, kPrefer = 10, kStrict = 30;
-  if (flags >> kObey & 1) return LayerConstraints::orders;
-  return (flags >> kPrefer | flags >> kStrict) & 1 ? LayerConstraints::wishes : LayerConstraints::hints;
+void take_flags(Config& config, uint32_t flags) {
+  constexpr int kFp16 = 0, kInt8 = 1, kTf32 = 6, kObey = 9, kPrefer = 10, kBf16 = 17, kStrict = 30;
+  const auto has = [&](int flag) { return (flags >> flag & 1) != 0; };
+  config.fp16 = has(kFp16);
+  config.int8 = has(kInt8);
+  config.tf32 = has(kTf32);
+  config.bf16 = has(kBf16);
+  config.layer_constraints = has(kObey)                     ? LayerConstraints::orders
+                             : has(kPrefer) || has(kStrict) ? LayerConstraints::wishes
+                                                            : LayerConstraints::hints;
 }
 
 std::string device_of_choice() {

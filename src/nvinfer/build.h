@@ -32,8 +32,8 @@ struct Config {
   Profile calibration;                             // whose optimum batches have; empty: the first profile's
 };
 
-// By the bits of TensorRT's flags (1 << BuilderFlag).
-LayerConstraints constraints_of(uint32_t flags);
+// What the bits of TensorRT's flags (1 << BuilderFlag) allow, and how much types of single layers count.
+void take_flags(Config& config, uint32_t flags);
 
 // GPU 0, or the CPU where none can be used.
 std::string device_of_choice();

@@ -40,6 +40,12 @@ std::vector<std::string> precisions_of_device(const std::string& device) {
   return list;
 }
 
+DType dtype_in(const std::string& precision, DType dtype) {
+  if (dtype != DType::f16 && dtype != DType::bf16) return dtype;
+  const auto parts = parts_of(precision);
+  return parts && parts->half == dtype ? dtype : DType::f32;
+}
+
 std::string word_of(DType bytes) { return bytes == DType::i8 ? "int8" : "fp8"; }
 
 bool quantizes(const std::string& precision) {

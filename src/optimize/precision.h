@@ -19,6 +19,9 @@ struct PrecisionParts {
   bool tf32 = false;
   std::optional<DType> half;  // f16, bf16
 };
+// What a layer that is asked for in `dtype` computes in: 16 bits that the precision has not are f32, as those of a
+// device that does not compute in them.
+DType dtype_in(const std::string& precision, DType dtype);
 // "int8" or "fp8", of PrecisionParts::bytes.
 std::string word_of(DType bytes);
 // Nothing for what is no precision.

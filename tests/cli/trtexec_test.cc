@@ -252,6 +252,20 @@ TEST(TrtexecVerb, WhatTrtexecAcceptsIsAccepted) {
   EXPECT_FALSE(settings("--temperApi=11.1 --noCudaGraph").cuda_graph);
 }
 
+// On a CPU, which computes no FP16, every layer is FP32 already.
+TEST(TrtexecVerb, ALayerThatIsToBeFp32MayBeSoWhereNothingIsLower) {
+  const std::string folder = test_folder();
+  const std::string line =
+      "trtexec --temperDevice=cpu --onnx=" + kModel + " --fp16 --buildOnly --precisionConstraints=obey";
+  for (const char* type : {"fp32", "fp16"}) {
+    const Outcome done = temper(folder, line + " --layerPrecisions=conv1:" + type);
+    EXPECT_EQ(done.code, 0) << done.out << done.err;
+  }
+  const Outcome unknown = temper(folder, line + " --layerPrecisions=nobody:fp32");
+  EXPECT_EQ(unknown.code, 1);
+  EXPECT_NE(unknown.err.find("'nobody' is not in the model"), unknown.err.npos) << unknown.err;
+}
+
 TEST(TrtexecVerb, RefusesByNameEndsWith1AndLeavesNoFile) {
   const std::string folder = test_folder();
   write_text(folder + "theirs.engine", "ftrt" + std::string(100, '\0'));

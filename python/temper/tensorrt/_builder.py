@@ -339,8 +339,8 @@ class Builder(Scoped):
         if refused:
             return None
         workspace = config._pools.get(MemoryPoolType.WORKSPACE)
-        typed = network.get_flag(_STRONGLY_TYPED)
-        allowed = lambda flag: config.get_flag(flag) and not typed  # noqa: E731
+        precisions = sum(1 << int(_FLAGS[name]) for name in ("FP16", "INT8", "TF32", "BF16"))
+        flags = config.flags & 0xFFFFFFFF & ~(precisions if network.get_flag(_STRONGLY_TYPED) else 0)
         calibrator = config._calibrator
         algorithm = None if calibrator is None else calibrator.get_algorithm()
         if algorithm == _LEGACY:
@@ -350,8 +350,7 @@ class Builder(Scoped):
         timings = None if config._cache is None or config.get_flag(_FLAGS["DISABLE_TIMING_CACHE"]) else config._cache._native
         plan = _temper.nv_build(network._native, {
             "calibrator": None if calibrator is None else _Batches(calibrator), "method": "minmax" if minmax else "entropy",
-            "device": self._device, "fp16": allowed(_FLAGS["FP16"]), "bf16": allowed(_FLAGS["BF16"]),
-            "int8": allowed(_FLAGS["INT8"]), "tf32": allowed(_FLAGS["TF32"]), "flags": config.flags, "workspace": -1 if workspace is None else workspace,
+            "device": self._device, "flags": flags, "workspace": -1 if workspace is None else workspace,
             "profiles": [profile._shapes for profile in config._profiles], "calibration": config._calibration._shapes if config._calibration else {},
             "timings": timings, "monitor": config._monitor, "refit": config.get_flag(_FLAGS["REFIT"])}, self._log)  # fmt: skip
         return IHostMemory(plan) if plan else None

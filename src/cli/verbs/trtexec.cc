@@ -125,11 +125,11 @@ class Trtexec {
     } else if (settings_.tf32 && on_gpu()) {
       options_.precision = "tf32";  // which TensorRT takes for FP32 unless told otherwise
     }
-    for (const auto& [layer, type] : settings_.layer_precisions)
-      options_.layer_types.of[layer] = type == "int8"                                       ? DType::i8
-                                       : options_.precision.find(type) == std::string::npos ? DType::f32
-                                       : type == "fp16"                                     ? DType::f16
-                                                                                            : DType::bf16;
+    for (const auto& [layer, type] : settings_.layer_precisions) {
+      const PrecisionParts parts = parts_of(type).value();
+      options_.layer_types.of[layer] =
+          dtype_in(options_.precision, parts.bytes.value_or(parts.half.value_or(DType::f32)));
+    }
     options_.layer_types.obeyed = settings_.obeys_layer_precisions;
   }
 
