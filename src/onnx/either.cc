@@ -106,6 +106,24 @@ std::optional<std::vector<OnnxValue>> only(Graph& graph, const std::string& name
   return out;
 }
 
+BothSides on_both_sides(Graph& graph, const std::string& name, ValueId condition,
+                        const std::function<std::vector<OnnxValue>(bool then)>& import,
+                        const std::function<bool(const Error&)>& misfit) {
+  std::vector<OnnxValue> sides[2];
+  std::optional<Error> why[2];
+  for (const bool then : {true, false}) try {
+      sides[then] = import(then);
+    } catch (const Error& error) {
+      if (!misfit(error) || why[1]) throw;
+      why[then] = error;
+    }
+  if (!why[0] && !why[1]) return {either_of(graph, name, condition, sides[1], sides[0]), std::nullopt};
+  const bool then = why[0].has_value();
+  auto kept = only(graph, name, condition, sides[then], then);
+  if (!kept) throw Error(*why[!then]);
+  return {std::move(*kept), std::move(why[!then]), then};
+}
+
 std::optional<OnnxValue> fitting(Graph& graph, const std::string& name, const OnnxValue& value,
                                  const std::function<bool(const OnnxValue& side)>& fits) {
   if (!value.either) return fits(value) ? std::optional(value) : std::nullopt;

@@ -18,6 +18,19 @@ std::vector<OnnxValue> either_of(Graph& graph, const std::string& name, ValueId 
                                  const std::vector<OnnxValue>& then, const std::vector<OnnxValue>& other);
 constexpr size_t kMostSides = 32;
 
+// What `import` gives of each side of a condition, as one.
+struct BothSides {
+  std::vector<OnnxValue> results;
+  // Where one side cannot be: why, and which one is left. Results are those of `only` then.
+  std::optional<Error> left_out;
+  bool then = true;
+};
+// A side whose import ends with an error that is a `misfit` contradicts what is wanted of it, and is left out, as it is
+// when a graph is specialised. Where both do, or nothing would notice, the error is thrown.
+BothSides on_both_sides(Graph& graph, const std::string& name, ValueId condition,
+                        const std::function<std::vector<OnnxValue>(bool then)>& import,
+                        const std::function<bool(const Error&)>& misfit);
+
 // One side alone: a run whose condition chooses the other ends with an error that says so. Nothing where the side has
 // no tensor, as nothing would notice then.
 std::optional<std::vector<OnnxValue>> only(Graph& graph, const std::string& name, ValueId condition,

@@ -45,6 +45,11 @@ ValueId add_constant(Graph& graph, const std::string& name, Tensor tensor) {
   return graph.add_constant(name, std::move(tensor));
 }
 
+// Of the first output where the node has none.
+std::string name_of(const onnx::NodeProto& node) {
+  return !node.name().empty() ? node.name() : node.output_size() ? node.output(0) : node.op_type();
+}
+
 // So far, of imports that took another way (OnnxNode::takes_first_side), too.
 struct Imported {
   int64_t nodes = 0;
@@ -545,39 +550,28 @@ class Importer {
     import_for_values(node);
   }
 
-  // A side that contradicts what the node wants is left out, as it is when a graph is specialised.
   void import_on_each_side(const onnx::NodeProto& node, ValueId condition) {
-    std::vector<OnnxValue> sides[2];
-    std::optional<Error> why[2];
-    for (const bool then : {true, false}) {
-      Scope scope{scope_, {}, scope_->opsets, {}};
-      const OnSide on_side(*this, condition, then);
-      const Within within(*this, &scope);
-      try {
-        import_node(node);
-        for (const std::string& output : node.output())
-          sides[then].push_back(output.empty() ? OnnxValue{} : lookup(output));
-      } catch (const Error& error) {
-        const bool misfit = error.kind() == ErrorKind::bad_file || error.kind() == ErrorKind::unsupported;
-        if (!misfit || too_deep || why[1]) throw;
-        why[then] = error;
-      }
-    }
-    const std::string name = !node.name().empty() ? node.name() : node.output_size() ? node.output(0) : node.op_type();
-    std::vector<OnnxValue> results;
-    if (!why[0] && !why[1]) {
-      results = either_of(graph(), name, condition, sides[1], sides[0]);
-    } else {
-      const bool then = why[0].has_value();
-      auto kept = only(graph(), name, condition, sides[then], then);
-      if (!kept) throw Error(*why[!then]);
-      results = std::move(*kept);
-      if (why[!then]->kind() == ErrorKind::unsupported)
-        result_.notes.push_back(concat("node '", name, "' cannot run where '", graph().value(condition).name, "' is ",
-                                       then ? "false" : "true", ": ", std::string_view(why[!then]->what())));
-    }
+    const std::string name = name_of(node);
+    const BothSides both = on_both_sides(
+        graph(), name, condition,
+        [&](bool then) {
+          Scope scope{scope_, {}, scope_->opsets, {}};
+          const OnSide on_side(*this, condition, then);
+          const Within within(*this, &scope);
+          import_node(node);
+          std::vector<OnnxValue> given;
+          for (const std::string& output : node.output())
+            given.push_back(output.empty() ? OnnxValue{} : lookup(output));
+          return given;
+        },
+        [&](const Error& error) {
+          return (error.kind() == ErrorKind::bad_file || error.kind() == ErrorKind::unsupported) && !too_deep;
+        });
+    if (both.left_out && both.left_out->kind() == ErrorKind::unsupported)
+      result_.notes.push_back(concat("node '", name, "' cannot run where '", graph().value(condition).name, "' is ",
+                                     both.then ? "false" : "true", ": ", std::string_view(both.left_out->what())));
     for (int i = 0; i < node.output_size(); ++i)
-      if (!node.output(i).empty()) define(node.output(i), results[size_t(i)]);
+      if (!node.output(i).empty()) define(node.output(i), both.results[size_t(i)]);
   }
 
   void import_for_values(const onnx::NodeProto& node) {
@@ -694,12 +688,7 @@ static onnx::FunctionProto body_of(const std::string& text, const std::string& o
 // ---- OnnxNode ----
 
 OnnxNode::OnnxNode(Importer& importer, const onnx::NodeProto& proto, int64_t opset)
-    : importer_(importer),
-      proto_(proto),
-      opset_(opset),
-      name_(!proto.name().empty() ? proto.name()
-            : proto.output_size() ? proto.output(0)
-                                  : proto.op_type()) {
+    : importer_(importer), proto_(proto), opset_(opset), name_(name_of(proto)) {
   for (const auto& input : proto.input()) inputs_.push_back(input.empty() ? OnnxValue{} : importer.lookup(input));
 }
 

@@ -21,23 +21,12 @@ void import_If(OnnxNode& node) {
     const bool then = (*known)[0].value() != 0;
     outputs = node.inline_branch(then ? *then_branch : *else_branch, then);
   } else {
-    // A side that contradicts the shapes is meant for others. It is left out, as it is when a graph is specialised.
-    std::optional<std::vector<OnnxValue>> sides[2];
-    std::optional<Error> why;
-    for (const bool then : {true, false}) try {
-        sides[then] = node.inline_branch(then ? *then_branch : *else_branch, then);
-      } catch (const Error& error) {
-        if (error.kind() != ErrorKind::bad_file || node.is_too_deep() || why) throw;
-        why = error;
-      }
-    if (!why) {
-      outputs = either_of(node.graph(), node.name(), node.input(0), *sides[1], *sides[0]);
-    } else {
-      const bool then = sides[1].has_value();
-      auto kept = only(node.graph(), node.name(), node.input(0), *sides[then], then);
-      if (!kept) throw Error(*why);
-      outputs = std::move(*kept);
-    }
+    // A side that contradicts the shapes is meant for others.
+    outputs = on_both_sides(
+                  node.graph(), node.name(), node.input(0),
+                  [&](bool then) { return node.inline_branch(then ? *then_branch : *else_branch, then); },
+                  [&](const Error& error) { return error.kind() == ErrorKind::bad_file && !node.is_too_deep(); })
+                  .results;
   }
   for (size_t i = 0; i < outputs.size(); ++i) node.set_output(i, outputs[i]);
 }
