@@ -48,8 +48,9 @@ class Queue {
   // Whether a fault has taken the device from this process for good, so that every further call fails.
   virtual bool is_lost() noexcept { return false; }
 
-  // Work that was put in under graph capture: it has not run, and can be launched many times. capture() throws what
-  // `put_in` throws; the queue is then as it was before.
+  // Work that was captured as `put_in` put it in: it has not run, and can be launched many times. Nothing else of the
+  // process notices: other threads may allocate, and wait for the device. capture() throws what `put_in` throws; the
+  // queue is then as it was before.
   class Capture {
    public:
     virtual ~Capture() = default;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a plan on a device with memory of its own: its steps are captured once (a CUDA graph) and launched.
+// Runs a plan on a device with memory of its own: its steps are captured once (as CUDA graphs) and launched.
 #pragma once
 #include <optional>
 

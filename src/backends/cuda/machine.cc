@@ -108,8 +108,8 @@ std::shared_ptr<const DeviceMemory> Machine::constant(std::span<const std::byte>
 
 namespace {
 
-struct CapturedGraph final : Queue::Capture {
-  explicit CapturedGraph(Graph g) : graph(std::move(g)) {}
+struct CapturedWork final : Queue::Capture {
+  explicit CapturedWork(Graph g) : graph(std::move(g)) {}
   Graph graph;
 };
 struct CudaEvent final : Queue::Event {
@@ -175,38 +175,22 @@ class CudaQueue final : public Queue {
       return false;
     } catch (const Error&) { return true; }
   }
-  void launch(const Capture& capture) override {
-    work_.stream.launch(static_cast<const CapturedGraph&>(capture).graph);
-  }
+  void launch(const Capture& capture) override { work_.stream.launch(static_cast<const CapturedWork&>(capture).graph); }
   std::unique_ptr<Event> make_event() override { return std::make_unique<CudaEvent>(machine_->gpu()); }
-  void record(Event& event) override {
-    const cuda::Event& its = static_cast<CudaEvent&>(event).event;
-    if (capturing_) work_.stream.record_in_graph(its);
-    else work_.stream.record(its);
-  }
+  void record(Event& event) override { work_.stream.record(static_cast<CudaEvent&>(event).event); }
   double milliseconds(const Event& from, const Event& to) override {
     return static_cast<const CudaEvent&>(to).event.milliseconds_since(static_cast<const CudaEvent&>(from).event);
   }
 
  protected:
-  void begin_capture() override {
-    work_.stream.begin_capture();
-    capturing_ = true;
-  }
-  std::unique_ptr<Capture> end_capture() override {
-    capturing_ = false;
-    return std::make_unique<CapturedGraph>(work_.stream.end_capture());
-  }
-  void abandon_capture() noexcept override {
-    capturing_ = false;
-    work_.stream.abandon_capture();
-  }
+  void begin_capture() override { work_.stream.begin_graph(); }
+  std::unique_ptr<Capture> end_capture() override { return std::make_unique<CapturedWork>(work_.stream.end_graph()); }
+  void abandon_capture() noexcept override { work_.stream.abandon_graph(); }
 
  private:
   std::shared_ptr<const Machine> machine_;
   WorkStream work_;
   std::optional<cuda::Event> before_, behind_;  // a caller's stream and this one wait for each other by them
-  bool capturing_ = false;
 };
 
 }  // namespace

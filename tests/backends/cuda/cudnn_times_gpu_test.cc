@@ -110,9 +110,9 @@ double time(const cuda::Stream& stream, cuda::CudnnRun& run, const std::vector<c
             cuda::DevicePointer workspace, int launches) {
   run.launch(stream, addresses, workspace);
   stream.synchronize();
-  stream.begin_capture();
+  stream.begin_graph();
   for (int i = 0; i < launches; ++i) run.launch(stream, addresses, workspace);
-  const cuda::Graph graph = stream.end_capture();
+  const cuda::Graph graph = stream.end_graph();
   const cuda::Event start(stream.gpu()), stop(stream.gpu());
   std::vector<double> times;
   for (int i = 0; i < 5; ++i) {

@@ -16,8 +16,9 @@ using namespace cuda;
 struct Script {
   std::map<std::string, int> alive;
   uintptr_t next = 1;
-  bool capturing = false;
   int launches = 0;
+  std::vector<int> edges;     // of each node of a graph that was made: edges to others that it was made with
+  std::vector<int> overlaps;  // nodes whose successors may start before they have ended; the first is 1
 } script;
 
 template <class Handle>
@@ -59,9 +60,18 @@ DriverApi scripted_api() {
   };
   api.launch_kernel = [](FunctionHandle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
                          StreamHandle, void**, void**) { return ++script.launches, 0; };
-  api.stream_begin_capture = [](StreamHandle, int) { return script.capturing = true, 0; };
-  api.stream_end_capture = [](StreamHandle, GraphHandle* g) {
-    return script.capturing = false, *g = made<GraphHandle>("graph"), 0;
+  api.graph_create = [](GraphHandle* g, unsigned) { return *g = made<GraphHandle>("graph"), 0; };
+  api.graph_add_kernel = [](GraphNodeHandle* n, GraphHandle, const GraphNodeHandle*, size_t before, const KernelNode*) {
+    return script.edges.push_back(int(before)), *n = GraphNodeHandle(script.edges.size()), 0;
+  };
+  api.graph_add_fill = [](GraphNodeHandle* n, GraphHandle, const GraphNodeHandle*, size_t before, const FillNode*,
+                          ContextHandle) {
+    return script.edges.push_back(int(before)), *n = GraphNodeHandle(script.edges.size()), 0;
+  };
+  api.graph_add_edges = [](GraphHandle, const GraphNodeHandle* from, const GraphNodeHandle*, const GraphEdge* edge,
+                           size_t) {
+    EXPECT_EQ(edge->type, GraphEdge::kProgrammatic);
+    return script.overlaps.push_back(int(reinterpret_cast<uintptr_t>(*from))), 0;
   };
   api.graph_instantiate = [](GraphExecHandle* g, GraphHandle, unsigned long long) {
     return *g = made<GraphExecHandle>("exec"), 0;
@@ -84,20 +94,19 @@ void use_everything(const std::shared_ptr<const Driver>& driver) {
   const Function function = module.function("kernel");
   DevicePointer address = memory.address();
   void* arguments[] = {&address};
-  stream.begin_capture();
+  stream.begin_graph();
   try {
     function.launch(stream, {{2, 1, 1}, {32, 1, 1}, 0}, arguments);
-    const Graph graph = stream.end_capture();
+    const Graph graph = stream.end_graph();
     stream.launch(graph);
   } catch (const Error&) {
-    stream.abandon_capture();
+    stream.abandon_graph();
     throw;
   }
 }
 
 void expect_nothing_alive() {
   for (const auto& [kind, count] : script.alive) EXPECT_EQ(count, 0) << kind;
-  EXPECT_FALSE(script.capturing);
 }
 
 TEST(CudaDriver, GivesBackAllThatItMade) {
@@ -105,7 +114,7 @@ TEST(CudaDriver, GivesBackAllThatItMade) {
   ASSERT_EQ(driver->gpus().size(), 2u);
   EXPECT_EQ(driver->gpus()[0].architecture(), "sm_90a");
   use_everything(driver);
-  EXPECT_EQ(script.launches, 2);
+  EXPECT_EQ(script.launches, 1);
   EXPECT_EQ(script.alive.at("memory"), 0);
   EXPECT_EQ(script.alive.size(), 8u);  // kinds of object
   expect_nothing_alive();
@@ -204,17 +213,51 @@ TEST(CudaDriver, ErrorsSayWhetherTheMachineLacksSomethingOrFailed) {
   EXPECT_EQ(kind_of(kIllegalAddress), ErrorKind::machine);
 }
 
+// A kernel that overlaps has an edge of that kind to the kernel in front of it, and to other work a plain one. A
+// library's calls end a graph, run anew each time, and the next node begins another.
+TEST(CudaDriver, AGraphIsAChainOfNodesBetweenTheCallsOfLibraries) {
+  const auto driver = Driver::scripted(scripted_api());
+  const GpuRef gpu = Gpu::open(driver, 0);
+  const Stream stream(gpu);
+  const std::byte cubin[8] = {};
+  const Module module(gpu, cubin);
+  const Function kernel = module.function("kernel");
+  const DeviceMemory memory(gpu, 64);
+  int calls = 0;
+  stream.begin_graph();
+  kernel.launch(stream, {}, {}, true);
+  kernel.launch(stream, {}, {}, true);
+  stream.fill(memory.address(), 0, 64);
+  kernel.launch(stream, {}, {}, true);
+  stream.put_in([&](StreamHandle) {
+    EXPECT_EQ(script.launches, 2 * calls + 1) << "between the graphs";
+    ++calls;
+  });
+  kernel.launch(stream, {}, {}, true);
+  const Graph graph = stream.end_graph();
+  EXPECT_EQ(script.edges, (std::vector{0, 0, 1, 1, 0}));
+  EXPECT_EQ(script.overlaps, std::vector{1});
+  EXPECT_EQ(calls, 0);
+  EXPECT_EQ(script.launches, 0);
+  stream.launch(graph);
+  stream.launch(graph);
+  EXPECT_EQ(calls, 2);
+  EXPECT_EQ(script.launches, 4);
+  kernel.launch(stream, {}, {});
+  EXPECT_EQ(script.launches, 5) << "behind a graph's end work is put in at once";
+}
+
 TEST(CudaGpu, CopiesFillsRecordsAndReplays) {
   TEMPER_NEEDS_GPU(gpu);
   const Stream stream(gpu);
   const DeviceMemory a(gpu, 1 << 20), b(gpu, 1 << 20);
   const PinnedMemory host(gpu, 1 << 20);
   std::memset(host.data(), 0, 1 << 20);
-  stream.begin_capture();
+  stream.begin_graph();
   stream.fill(a.address(), 0x5a, 1 << 20);
   stream.copy_on_device(b.address(), a.address(), 1 << 20);
   stream.copy_to_host(host.data(), b.address(), 1 << 20);
-  const Graph graph = stream.end_capture();
+  const Graph graph = stream.end_graph();
   EXPECT_EQ(host.data()[12345], std::byte(0)) << "a capture runs nothing";
   const Event start(gpu), stop(gpu);
   stream.record(start);

@@ -210,9 +210,9 @@ TEST(CudaGraphs, AKernelThatNeverRanMayBeRecorded) {
   const cuda::Stream stream(gpu);
   const testing::Prepared prepared(stream, cubins, one.problem, one.config, one.work, {one.x});
   prepared.poison();
-  stream.begin_capture();
+  stream.begin_graph();
   prepared.launch();
-  const cuda::Graph graph = stream.end_capture();
+  const cuda::Graph graph = stream.end_graph();
   stream.launch(graph);
   EXPECT_EQ(testing::difference(prepared.read().at(0),
                                 run_program(one.program, std::vector<Tensor>{one.x}, one.x.dims()), 0, 0),
@@ -229,14 +229,14 @@ TEST(CudaFailures, EachIsAnErrorAndTheGpuGoesOnWithoutALeak) {
   auto once = [&] {
     const cuda::Stream stream(gpu);
     const testing::Prepared prepared(stream, cubins, one.problem, one.config, one.work, {one.x});
-    stream.begin_capture();
+    stream.begin_graph();
     try {
       prepared.launch();
     } catch (const Error&) {
-      stream.abandon_capture();
+      stream.abandon_graph();
       throw;
     }
-    const cuda::Graph graph = stream.end_capture();
+    const cuda::Graph graph = stream.end_graph();
     stream.launch(graph);
     return prepared.read().at(0);
   };

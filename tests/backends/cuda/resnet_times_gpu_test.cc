@@ -127,9 +127,9 @@ double time_of(const cuda::Stream& stream, const cuda::LoadedWork& work, const c
   stream.record(stop);
   stop.wait();
   const int times = std::clamp(int(2.0 / (stop.milliseconds_since(start) / 4)), 4, 200);
-  stream.begin_capture();
+  stream.begin_graph();
   for (int i = 0; i < times; ++i) work.launch(stream, buffers);
-  const cuda::Graph graph = stream.end_capture();
+  const cuda::Graph graph = stream.end_graph();
   std::vector<double> all;
   for (int i = 0; i < 4; ++i) {
     stream.record(start);

@@ -94,9 +94,9 @@ inline std::vector<Tensor> run_cuda_tactic(const Tactic& tactic, Problem problem
   kernel->launch(buffers);
   const std::vector<Tensor> first = read();
   poison();
-  stream.begin_capture();
+  stream.begin_graph();
   kernel->launch(buffers);
-  const cuda::Graph graph = stream.end_capture();
+  const cuda::Graph graph = stream.end_graph();
   stream.launch(graph);
   const std::vector<Tensor> second = read();
   for (size_t i = 0; i < first.size(); ++i)

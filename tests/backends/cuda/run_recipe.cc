@@ -99,9 +99,9 @@ std::vector<Tensor> run_recipe(const cuda::Stream& stream, const Cubins& cubins,
   const std::vector<Tensor> first = prepared.read();
   if (work.jobs.empty()) return first;
   prepared.poison();
-  stream.begin_capture();
+  stream.begin_graph();
   prepared.launch();
-  const cuda::Graph graph = stream.end_capture();
+  const cuda::Graph graph = stream.end_graph();
   stream.launch(graph);
   const std::vector<Tensor> second = prepared.read();
   for (size_t i = 0; i < first.size(); ++i)

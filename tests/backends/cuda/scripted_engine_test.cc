@@ -978,11 +978,11 @@ TEST_F(CudaScripted, ARunInACapturedStreamBecomesPartOfTheCallersGraph) {
     std::memset(outputs[0], 0, 40);
     const int64_t recorded = gpus.graphs_recorded;
     gpus.launches.clear();
-    ASSERT_EQ(callers.api.stream_begin_capture(callers.stream, 0), 0);
+    ASSERT_EQ(ScriptedGpus::begin_capture(callers.stream), 0);
     session.run_resident(inputs, outputs, callers.stream);
     EXPECT_TRUE(gpus.launches.empty()) << "nothing runs while a graph is recorded";
     cuda::GraphHandle graph = nullptr;
-    ASSERT_EQ(callers.api.stream_end_capture(callers.stream, &graph), 0);
+    ASSERT_EQ(ScriptedGpus::end_capture(callers.stream, &graph), 0);
     EXPECT_EQ(gpus.graphs_recorded, recorded + 1) << "the caller's alone";
     cuda::GraphExecHandle exec = nullptr;
     ASSERT_EQ(callers.api.graph_instantiate(&exec, graph, 0), 0);
@@ -997,7 +997,7 @@ TEST_F(CudaScripted, ARunInACapturedStreamBecomesPartOfTheCallersGraph) {
   Session fresh(engine);
   fresh.prepare({{2, 5}});
   const void* const inputs[] = {callers.at(0)};
-  ASSERT_EQ(callers.api.stream_begin_capture(callers.stream, 0), 0);
+  ASSERT_EQ(ScriptedGpus::begin_capture(callers.stream), 0);
   try {
     fresh.run_resident(inputs, {}, callers.stream);
     ADD_FAILURE() << "it would have to find its buffers within the capture";
@@ -1006,7 +1006,7 @@ TEST_F(CudaScripted, ARunInACapturedStreamBecomesPartOfTheCallersGraph) {
     EXPECT_NE(std::string(error.what()).find("run it once"), std::string::npos) << error.what();
   }
   cuda::GraphHandle graph = nullptr;
-  callers.api.stream_end_capture(callers.stream, &graph);
+  ScriptedGpus::end_capture(callers.stream, &graph);
   callers.api.graph_destroy(graph);
 }
 

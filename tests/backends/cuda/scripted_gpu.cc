@@ -3,6 +3,7 @@
 
 #include <elf.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace temper::testing {
@@ -84,7 +85,14 @@ cuda::DriverApi ScriptedGpus::api() {
       return 0;
     });
   };
-  a.context_synchronize = [] { return locked([](S& s) { return s.begin(); }); };
+  a.context_synchronize = [] {
+    return locked([](S& s) -> Result {
+      if (const Result lost = s.begin()) return lost;
+      for (const auto& [address, object] : s.objects_)
+        if (object.kind == "stream" && object.gpu == current() && object.capturing) return kCaptureUnsupported;
+      return 0;
+    });
+  };
   a.memory_info = [](size_t* free, size_t* total) {
     return locked([&](S& s) -> Result {
       if (const Result lost = s.begin()) return lost;
@@ -123,13 +131,7 @@ cuda::DriverApi ScriptedGpus::api() {
     });
   };
   a.fill = [](DevicePointer to, unsigned char value, size_t n, StreamHandle stream) {
-    return locked([&](S& s) {
-      return s.put_in(stream, [&s, to, value, n]() -> Result {
-        void* device = reinterpret_cast<void*>(to);
-        if (!s.inside(device, n)) return s.misuse("a fill outside of memory", kIllegalAddress);
-        return std::memset(device, value, n), 0;
-      });
-    });
+    return locked([&](S& s) { return s.put_in(stream, s.filling(to, value, n)); });
   };
   a.stream_create = [](StreamHandle* handle, unsigned) {
     return locked([&](S& s) {
@@ -157,28 +159,64 @@ cuda::DriverApi ScriptedGpus::api() {
       return *d = current(), 0;
     });
   };
-  a.stream_begin_capture = [](StreamHandle handle, int) {
+  a.graph_create = [](GraphHandle* graph, unsigned) {
     return locked([&](S& s) -> Result {
       if (const Result lost = s.begin()) return lost;
-      Object* stream = s.find(handle, "stream");
-      if (!stream) return kInvalidHandle;
-      if (stream->capturing) return s.misuse("recording twice at a time", kCaptureUnsupported);
-      capturing_thread() = &current();
-      return stream->capturing = true, 0;
+      ++s.graphs_recorded;
+      return s.make(graph, {"graph", current()});
     });
   };
-  a.stream_end_capture = [](StreamHandle handle, GraphHandle* graph) {
+  a.graph_add_kernel = [](GraphNodeHandle* node, GraphHandle graph, const GraphNodeHandle* before, size_t n,
+                          const KernelNode* k) {
+    const auto& [gx, gy, gz] = k->grid;
+    const auto& [bx, by, bz] = k->block;
+    const LaunchConfig config{{gx, gy, gz}, {bx, by, bz}, k->shared_bytes, nullptr, nullptr, 0};
+    return locked([&](S& s) {
+      s.overlaps.push_back(false);
+      return s.add(node, graph, before, n, s.run_of(k->function, config, k->parameters));
+    });
+  };
+  a.graph_add_fill = [](GraphNodeHandle* node, GraphHandle graph, const GraphNodeHandle* before, size_t n,
+                        const FillNode* f, ContextHandle) {
+    return locked([&](S& s) -> Result {
+      if (f->element_bytes != 1 || f->height != 1) return s.misuse("a fill of another kind", kInvalidValue);
+      return s.add(node, graph, before, n, s.filling(f->to, f->value, f->width));
+    });
+  };
+  a.graph_add_copy = [](GraphNodeHandle* node, GraphHandle graph, const GraphNodeHandle* before, size_t n,
+                        const CopyNode* c, ContextHandle) {
+    return locked([&](S& s) -> Result {
+      if (c->height != 1 || c->depth != 1) return s.misuse("a copy of another kind", kInvalidValue);
+      const auto at = [](const CopyNode::Place& place) {
+        return place.kind == CopyNode::kDevice ? reinterpret_cast<void*>(place.device) : const_cast<void*>(place.host);
+      };
+      const bool to_device = c->to.kind == CopyNode::kDevice;
+      if (to_device && c->from.kind == CopyNode::kDevice) ++s.copies_on_device;
+      return s.add(node, graph, before, n,
+                   s.copying(at(c->to), at(c->from), c->width_bytes, to_device ? at(c->to) : at(c->from)));
+    });
+  };
+  a.graph_add_host = [](GraphNodeHandle* node, GraphHandle graph, const GraphNodeHandle* before, size_t n,
+                        const HostNode* host) {
+    return locked([&](S& s) {
+      return s.add(node, graph, before, n, [h = *host]() -> Result { return h.function(h.argument), 0; });
+    });
+  };
+  a.graph_add_event = [](GraphNodeHandle* node, GraphHandle graph, const GraphNodeHandle* before, size_t n,
+                         EventHandle event) {
+    return locked([&](S& s) { return s.add(node, graph, before, n, s.happening(event)); });
+  };
+  a.graph_add_edges = [](GraphHandle handle, const GraphNodeHandle* from, const GraphNodeHandle* to,
+                         const GraphEdge* edge, size_t n) {
     return locked([&](S& s) -> Result {
       if (const Result lost = s.begin()) return lost;
-      Object* stream = s.find(handle, "stream");
-      if (!stream) return kInvalidHandle;
-      if (!stream->capturing) return s.misuse("ending what was not begun", kCaptureUnsupported);
-      stream->capturing = false;
-      if (const Result unjoined = s.leave(handle)) return unjoined;
-      ++s.graphs_recorded;
-      Object made{"graph", current()};
-      made.actions.swap(stream->actions);
-      return s.make(graph, std::move(made));
+      Object* graph = s.find(handle, "graph");
+      if (!graph || n != 1 || *to != node_of(*graph) ||
+          reinterpret_cast<uintptr_t>(*from) + 1 != graph->actions.size() || graph->waits.back() ||
+          edge->type != GraphEdge::kProgrammatic || edge->from_port != edge->type)
+        return s.misuse("an edge that is none of a chain", kInvalidValue);
+      graph->waits.back() = s.overlaps.back() = true;
+      return 0;
     });
   };
   a.graph_instantiate = [](GraphExecHandle* exec, GraphHandle graph, unsigned long long) {
@@ -186,6 +224,8 @@ cuda::DriverApi ScriptedGpus::api() {
       if (const Result lost = s.begin()) return lost;
       const Object* from = s.find(graph, "graph");
       if (!from) return kInvalidHandle;
+      if (std::ranges::find(from->waits, false) != from->waits.end())
+        return s.misuse("a node that waits for nothing", kInvalidValue);
       Object made{"exec", from->gpu};
       made.actions = from->actions;
       return s.make(exec, std::move(made));
@@ -213,10 +253,7 @@ cuda::DriverApi ScriptedGpus::api() {
   };
   a.event_destroy = [](EventHandle handle) { return locked([&](S& s) { return s.destroy(handle, "event"); }); };
   a.event_record = [](EventHandle event, StreamHandle stream) {
-    return locked([&](S& s) { return s.happen(event, stream, false); });
-  };
-  a.event_record_with_flags = [](EventHandle event, StreamHandle stream, unsigned) {
-    return locked([&](S& s) { return s.happen(event, stream, true); });
+    return locked([&](S& s) { return s.happen(event, stream); });
   };
   a.event_synchronize = [](EventHandle) { return locked([](S& s) { return s.begin(); }); };
   a.event_elapsed = [](float* ms, EventHandle from, EventHandle to) {
@@ -321,6 +358,34 @@ cuda::DriverApi ScriptedGpus::api() {
     });
   };
   return a;
+}
+
+cuda::Result ScriptedGpus::begin_capture(cuda::StreamHandle handle) {
+  using S = ScriptedGpus;
+  return locked([&](S& s) -> Result {
+    if (const Result lost = s.begin()) return lost;
+    Object* stream = s.find(handle, "stream");
+    if (!stream) return kInvalidHandle;
+    if (stream->capturing) return s.misuse("recording twice at a time", kCaptureUnsupported);
+    capturing_thread() = &current();
+    return stream->capturing = true, 0;
+  });
+}
+
+cuda::Result ScriptedGpus::end_capture(cuda::StreamHandle handle, cuda::GraphHandle* graph) {
+  using S = ScriptedGpus;
+  return locked([&](S& s) -> Result {
+    if (const Result lost = s.begin()) return lost;
+    Object* stream = s.find(handle, "stream");
+    if (!stream) return kInvalidHandle;
+    if (!stream->capturing) return s.misuse("ending what was not begun", kCaptureUnsupported);
+    stream->capturing = false;
+    if (const Result unjoined = s.leave(handle)) return unjoined;
+    ++s.graphs_recorded;
+    Object made{"graph", current()};
+    made.actions.swap(stream->actions);
+    return s.make(graph, std::move(made));
+  });
 }
 
 }  // namespace temper::testing

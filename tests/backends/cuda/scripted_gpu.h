@@ -30,6 +30,7 @@ class ScriptedGpus {
     bool joined_back = false;     // streams that join another: it waits for them
     const void* marks = nullptr;  // events: the stream that they were recorded in
     std::vector<std::function<cuda::Result()>> actions;  // of a capture so far, and of graphs
+    std::vector<bool> waits;                             // graphs: which nodes have an edge to the one in front
     double ms = 0;                                       // events: when it happened
     std::string name;                                    // functions
     std::shared_ptr<emulator::KernelLibrary> library;    // modules and functions whose kernels are run
@@ -48,6 +49,8 @@ class ScriptedGpus {
   int64_t graphs_recorded = 0, copies_on_device = 0;
   // What streams were told, in order: "record", "wait" (for an event), "work", "synchronize".
   std::vector<std::pair<std::string, const void*>> order;
+  // For each kernel of a graph that was made: whether it may start before the kernel in front of it has ended.
+  std::vector<bool> overlaps;
   std::vector<std::string> misuses;  // what no program may do: freeing twice, copying outside of memory, ...
 
   static ScriptedGpus& get() {
@@ -66,6 +69,7 @@ class ScriptedGpus {
     launches.clear();
     kernel_ms.clear();
     order.clear();
+    overlaps.clear();
     misuses.clear();
     for (auto& [address, object] : objects_)
       if (object.kind == "memory" || object.kind == "pinned") std::free(const_cast<void*>(address));
@@ -87,6 +91,9 @@ class ScriptedGpus {
   }
 
   static cuda::DriverApi api();
+  // CUDA's stream capture, which a program may use and Temper does not.
+  static cuda::Result begin_capture(cuda::StreamHandle stream);
+  static cuda::Result end_capture(cuda::StreamHandle stream, cuda::GraphHandle* graph);
 
  private:
   using Result = cuda::Result;
@@ -190,22 +197,40 @@ class ScriptedGpus {
     return action();
   }
   Result copy(void* to, const void* from, size_t bytes, const void* device, cuda::StreamHandle stream) {
-    return put_in(stream, [=, this]() -> Result {
+    return put_in(stream, copying(to, from, bytes, device));
+  }
+  std::function<Result()> copying(void* to, const void* from, size_t bytes, const void* device) {
+    return [=, this]() -> Result {
       if (!inside(device, bytes)) return misuse("a copy outside of memory", cuda::kIllegalAddress);
       std::memcpy(to, from, bytes);
       return clock_ += 0.001, 0;
-    });
+    };
   }
-  Result launch(cuda::FunctionHandle handle, const cuda::LaunchConfig& config, void** parameters) {
+  std::function<Result()> filling(cuda::DevicePointer to, unsigned value, size_t bytes) {
+    return [=, this]() -> Result {
+      void* device = reinterpret_cast<void*>(to);
+      if (!inside(device, bytes)) return misuse("a fill outside of memory", cuda::kIllegalAddress);
+      return std::memset(device, int(value), bytes), 0;
+    };
+  }
+  std::function<Result()> happening(cuda::EventHandle handle) {
+    return [this, handle]() -> Result {
+      Object* event = find(handle, "event");
+      if (!event) return kInvalidHandle;
+      return event->ms = clock_, 0;
+    };
+  }
+  // A kernel's run; empty where there is no such function.
+  std::function<Result()> run_of(cuda::FunctionHandle handle, const cuda::LaunchConfig& config, void** parameters) {
     Object* function = find(handle, "function");
-    if (!function) return kInvalidHandle;
+    if (!function) return {};
     const auto library = function->library;
     const std::shared_ptr<emulator::Bound> bound = library ? library->bind(function->name, parameters) : nullptr;
     emulator::LaunchOptions options;
     options.grid = {config.grid[0], config.grid[1], config.grid[2]};
     options.block = {config.block[0], config.block[1], config.block[2]};
     options.shared_bytes = config.shared_bytes;
-    return put_in(config.stream, [this, name = function->name, library, bound, options]() mutable -> Result {
+    return [this, name = function->name, library, bound, options]() mutable -> Result {
       launches.push_back(name);
       const auto ms = kernel_ms.find(name);
       clock_ += ms == kernel_ms.end() ? 0.01 : ms->second;
@@ -213,7 +238,26 @@ class ScriptedGpus {
       options.seed = launches.size();
       const std::string problem = library->run(name, *bound, options);
       return problem.empty() ? 0 : misuse(concat(name, ": ", problem), cuda::kLaunchFailed);
-    });
+    };
+  }
+  Result launch(cuda::FunctionHandle handle, const cuda::LaunchConfig& config, void** parameters) {
+    std::function<Result()> action = run_of(handle, config, parameters);
+    return action ? put_in(config.stream, std::move(action)) : kInvalidHandle;
+  }
+  // Puts a node behind the last one of a graph, which `before` must be: what is put into a stream is a chain.
+  Result add(cuda::GraphNodeHandle* node, cuda::GraphHandle handle, const cuda::GraphNodeHandle* before, size_t count,
+             std::function<Result()> action) {
+    if (const Result lost = begin()) return lost;
+    Object* graph = find(handle, "graph");
+    if (!graph || !action) return kInvalidHandle;
+    if (count > 1 || (count == 1 && *before != node_of(*graph)))
+      return misuse("a node out of its order", kInvalidValue);
+    graph->actions.push_back(std::move(action));
+    graph->waits.push_back(count == 1 || graph->actions.size() == 1);
+    return *node = node_of(*graph), 0;
+  }
+  static cuda::GraphNodeHandle node_of(const Object& graph) {
+    return reinterpret_cast<cuda::GraphNodeHandle>(graph.actions.size());
   }
   static emulator::TensorMap tensor_map(int dtype, uint32_t rank, void* address, const uint64_t* sizes,
                                         const uint64_t* strides, int swizzle) {
@@ -246,22 +290,15 @@ class ScriptedGpus {
     order.push_back({"synchronize", handle});
     return stream->capturing || stream->joins ? misuse("waiting while a graph is recorded", kCaptureUnsupported) : 0;
   }
-  // `in_graph`: in a capture, it happens whenever the graph runs; otherwise it only orders the capture.
-  Result happen(cuda::EventHandle handle, cuda::StreamHandle stream, bool in_graph) {
+  // In a capture it only orders what is captured.
+  Result happen(cuda::EventHandle handle, cuda::StreamHandle stream) {
     Object* recorded = find(handle, "event");
     Object* from = recorded ? find(stream, "stream") : nullptr;
     if (!from) return kInvalidHandle;
     recorded->marks = stream;
     recorded->joins = from->capturing ? stream : from->joins;
-    if (recorded->joins && !in_graph) return order.push_back({"record", stream}), begin();
-    return put_in(
-        stream,
-        [this, handle]() -> Result {
-          Object* event = find(handle, "event");
-          if (!event) return kInvalidHandle;
-          return event->ms = clock_, 0;
-        },
-        "record");
+    if (recorded->joins) return order.push_back({"record", stream}), begin();
+    return put_in(stream, happening(handle), "record");
   }
   Result wait_in(cuda::StreamHandle handle, cuda::EventHandle event_handle) {
     if (const Result lost = begin()) return lost;

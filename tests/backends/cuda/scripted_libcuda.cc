@@ -16,6 +16,7 @@ temper::cuda::Result no_text(temper::cuda::Result, const char** text) { return *
   asm(".text\n.globl " symbol "\n.type " symbol ",@function\n" symbol ":\n\tjmp *scripted_" #member "(%rip)\n");
 TEMPER_CUDA_DRIVER_FUNCTIONS(TEMPER_EXPORT)
 TEMPER_EXPORT(launch_kernel_ex, "cuLaunchKernelEx")
+TEMPER_EXPORT(graph_add_edges, "cuGraphAddDependencies_v2")
 TEMPER_EXPORT(tensor_map_tiled, "cuTensorMapEncodeTiled")
 TEMPER_EXPORT(tensor_map_im2col, "cuTensorMapEncodeIm2col")
 #undef TEMPER_EXPORT
@@ -26,6 +27,7 @@ __attribute__((constructor)) static void fill() {
 #define TEMPER_FILL(member, symbol, ...) scripted_##member = reinterpret_cast<void*>(api.member);
   TEMPER_CUDA_DRIVER_FUNCTIONS(TEMPER_FILL)
   TEMPER_FILL(launch_kernel_ex, )
+  TEMPER_FILL(graph_add_edges, )
   TEMPER_FILL(tensor_map_tiled, )
   TEMPER_FILL(tensor_map_im2col, )
 #undef TEMPER_FILL

@@ -104,9 +104,9 @@ void print_times(std::span<const Timed> all) {
         const testing::Prepared prepared(stream, cubins, problem, config, work, inputs);
         prepared.launch();
         stream.synchronize();
-        stream.begin_capture();
+        stream.begin_graph();
         for (int i = 0; i < 10; ++i) prepared.launch();
-        const cuda::Graph graph = stream.end_capture();
+        const cuda::Graph graph = stream.end_graph();
         const cuda::Event start(gpu), stop(gpu);
         std::vector<double> times;
         for (int i = 0; i < 8; ++i) {

@@ -287,19 +287,22 @@ CublasLtRun::CublasLtRun(const CublasLt& library, const CublasLtProduct& product
 CublasLtRun::~CublasLtRun() = default;
 
 void CublasLtRun::launch(const Stream& stream, const Addresses& addresses) {
+  stream.put_in([this, addresses](StreamHandle into) { put_in(into, addresses); });
+}
+
+void CublasLtRun::put_in(StreamHandle stream, const Addresses& addresses) {
   if (adds_bias_ && addresses.bias != bias_) {
     descriptions_->set(CublasLtProductAttribute::bias_pointer, reinterpret_cast<const void*>(addresses.bias));
     bias_ = addresses.bias;
   }
   auto pointer = [](DevicePointer address) { return reinterpret_cast<void*>(address); };
-  stream.gpu()->make_current();
-  stream.gpu()->driver().fail_if_planned(Operation::launch, "multiplying");
+  library_.gpu_->driver().fail_if_planned(Operation::launch, "multiplying");
   auto* const matrices = descriptions_->matrices;
   const void* c = pointer(beta_ != 0 ? addresses.c : addresses.d);
   library_.check(
       library_.api_.matmul(library_.handle_, descriptions_->product, &alpha_, pointer(addresses.a), matrices[0],
                            pointer(addresses.b), matrices[1], &beta_, c, matrices[2], pointer(addresses.d), matrices[3],
-                           &algorithm_, pointer(addresses.workspace), size_t(workspace_), stream.get()),
+                           &algorithm_, pointer(addresses.workspace), size_t(workspace_), stream),
       "multiplying");
 }
 

@@ -57,6 +57,7 @@ class CublasLtRun {
 
  private:
   friend class CublasLt;
+  void put_in(StreamHandle stream, const Addresses& addresses);
   struct Descriptions;
   const CublasLt& library_;
   std::unique_ptr<Descriptions> descriptions_;

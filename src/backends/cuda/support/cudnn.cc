@@ -386,22 +386,23 @@ void CudnnRun::launch(const Stream& stream, std::span<const DevicePointer> addre
   pointers.reserve(plan_->ids_.size());
   for (int64_t id : plan_->ids_) pointers.push_back(std::bit_cast<const void*>(addresses[size_t(id - 1)]));
   const void* scratch = std::bit_cast<const void*>(workspace);
-  const CudnnApi& api = cudnn_.api_;
   if (!pack_ || pointers != pointers_ || scratch != workspace_) {
-    pack_.reset();
-    pack_.emplace(api, CudnnKind::variant_pack);
-    cudnn_.set(*pack_, CudnnAttribute::pack_ids, CudnnType::int64, plan_->ids_);
-    cudnn_.set(*pack_, CudnnAttribute::pack_pointers, CudnnType::pointer, pointers);
-    cudnn_.set(*pack_, CudnnAttribute::pack_workspace, CudnnType::pointer, scratch);
-    cudnn_.finish(*pack_, "naming the addresses of a run");
+    const auto pack = std::make_shared<CudnnObject>(cudnn_.api_, CudnnKind::variant_pack);
+    cudnn_.set(*pack, CudnnAttribute::pack_ids, CudnnType::int64, plan_->ids_);
+    cudnn_.set(*pack, CudnnAttribute::pack_pointers, CudnnType::pointer, pointers);
+    cudnn_.set(*pack, CudnnAttribute::pack_workspace, CudnnType::pointer, scratch);
+    cudnn_.finish(*pack, "naming the addresses of a run");
+    pack_ = pack;
     pointers_ = std::move(pointers);
     workspace_ = scratch;
   }
-  stream.gpu()->make_current();
-  stream.gpu()->driver().fail_if_planned(Operation::launch, "running a convolution");
-  const std::lock_guard lock(cudnn_.mutex_);
-  cudnn_.check(api.set_stream(cudnn_.handle_, stream.get()), "choosing a stream");
-  cudnn_.check(api.execute(cudnn_.handle_, plan_->objects_.back().get(), pack_->get()), "running a convolution");
+  stream.put_in([this, pack = pack_](StreamHandle into) {
+    cudnn_.gpu_->driver().fail_if_planned(Operation::launch, "running a convolution");
+    const std::lock_guard lock(cudnn_.mutex_);
+    cudnn_.check(cudnn_.api_.set_stream(cudnn_.handle_, into), "choosing a stream");
+    cudnn_.check(cudnn_.api_.execute(cudnn_.handle_, plan_->objects_.back().get(), pack->get()),
+                 "running a convolution");
+  });
 }
 
 }  // namespace temper::cuda

@@ -141,7 +141,7 @@ class CudnnRun {
   std::shared_ptr<const CudnnPlan> plan_;
   std::vector<const void*> pointers_;
   const void* workspace_ = nullptr;
-  std::optional<CudnnObject> pack_;
+  std::shared_ptr<const CudnnObject> pack_;  // graphs keep those of their addresses
 };
 
 }  // namespace temper::cuda

@@ -39,6 +39,8 @@ std::shared_ptr<const Driver> Driver::open(const LibrarySearch& search) {
 #undef TEMPER_BIND
   driver->api_.launch_kernel_ex =
       reinterpret_cast<decltype(driver->api_.launch_kernel_ex)>(library.find("cuLaunchKernelEx"));
+  driver->api_.graph_add_edges =
+      reinterpret_cast<decltype(driver->api_.graph_add_edges)>(library.find("cuGraphAddDependencies_v2"));
   driver->api_.tensor_map_tiled =
       reinterpret_cast<decltype(driver->api_.tensor_map_tiled)>(library.find("cuTensorMapEncodeTiled"));
   driver->api_.tensor_map_im2col =
@@ -233,7 +235,7 @@ Stream::Stream(const GpuRef& gpu) {
   owned_ = {gpu, stream, gpu->driver().api().stream_destroy};
 }
 
-// Copies and fills take part in a capture like launches; calls with a stream need its context to be current.
+// Calls with a stream need its context to be current.
 #define TEMPER_IN_STREAM(operation, what, member, ...)              \
   do {                                                              \
     const Driver& driver = gpu()->driver();                         \
@@ -241,27 +243,85 @@ Stream::Stream(const GpuRef& gpu) {
     driver.call(operation, what, driver.api().member, __VA_ARGS__); \
   } while (false)
 
+// Puts a node behind the last one of the graph that is being made. `add`: the driver's function for nodes of its kind.
+template <class Add, class... Arguments>
+void Stream::add_node(std::string_view what, NodeKind kind, Add add, Arguments... arguments) const {
+  const Driver& driver = gpu()->driver();
+  const DriverApi& api = driver.api();
+  Unfinished& to = *unfinished_;
+  gpu()->make_current();
+  if (!to.nodes) {
+    GraphHandle graph = nullptr;
+    driver.call(Operation::allocate, "beginning a graph", api.graph_create, &graph, 0u);
+    to.nodes = {gpu(), graph, api.graph_destroy};
+  }
+  // As a launch into a stream: a kernel that overlaps waits for other work as every node does.
+  const bool by_edge = kind.overlap && to.last_is_kernel && api.graph_add_edges;
+  GraphNodeHandle node = nullptr;
+  const GraphNodeHandle* const before = &to.last;
+  driver.call(Operation::launch, what, add, &node, to.nodes.get(), before, size_t(to.last && !by_edge ? 1 : 0),
+              arguments...);
+  if (by_edge) {
+    const GraphEdge edge{GraphEdge::kProgrammatic, 0, GraphEdge::kProgrammatic, {}};
+    const GraphNodeHandle* const added = &node;
+    driver.call(Operation::launch, what, api.graph_add_edges, to.nodes.get(), before, added, &edge, size_t(1));
+  }
+  to.last = node;
+  to.last_is_kernel = kind.is_kernel;
+}
+
+static CopyNode::Place on_host(const void* at) { return {.kind = CopyNode::kHost, .host = at}; }
+static CopyNode::Place on_device(DevicePointer at) { return {.kind = CopyNode::kDevice, .device = at}; }
+
 void Stream::copy_to_device(DevicePointer to, const void* from, int64_t bytes) const {
-  if (bytes) TEMPER_IN_STREAM(Operation::launch, "copying to the GPU", copy_to_device, to, from, size_t(bytes), get());
+  constexpr std::string_view kWhat = "copying to the GPU";
+  if (bytes == 0) return;
+  if (!unfinished_) TEMPER_IN_STREAM(Operation::launch, kWhat, copy_to_device, to, from, size_t(bytes), get());
+  else add_copy(kWhat, on_host(from), on_device(to), bytes);
 }
 void Stream::copy_to_host(void* to, DevicePointer from, int64_t bytes) const {
-  if (bytes) TEMPER_IN_STREAM(Operation::launch, "copying from the GPU", copy_to_host, to, from, size_t(bytes), get());
+  constexpr std::string_view kWhat = "copying from the GPU";
+  if (bytes == 0) return;
+  if (!unfinished_) TEMPER_IN_STREAM(Operation::launch, kWhat, copy_to_host, to, from, size_t(bytes), get());
+  else add_copy(kWhat, on_device(from), on_host(to), bytes);
 }
 void Stream::copy_on_device(DevicePointer to, DevicePointer from, int64_t bytes) const {
-  if (bytes) TEMPER_IN_STREAM(Operation::launch, "copying on the GPU", copy_on_device, to, from, size_t(bytes), get());
+  constexpr std::string_view kWhat = "copying on the GPU";
+  if (bytes == 0) return;
+  if (!unfinished_) TEMPER_IN_STREAM(Operation::launch, kWhat, copy_on_device, to, from, size_t(bytes), get());
+  else add_copy(kWhat, on_device(from), on_device(to), bytes);
+}
+void Stream::add_copy(std::string_view what, const CopyNode::Place& from, const CopyNode::Place& to,
+                      int64_t bytes) const {
+  const CopyNode copy{from, to, size_t(bytes), 1, 1};
+  add_node(what, {}, gpu()->driver().api().graph_add_copy, &copy, gpu()->context());
 }
 void Stream::fill(DevicePointer to, uint8_t value, int64_t bytes) const {
-  if (bytes) TEMPER_IN_STREAM(Operation::launch, "filling memory", fill, to, value, size_t(bytes), get());
+  constexpr std::string_view kWhat = "filling memory";
+  if (bytes == 0) return;
+  if (!unfinished_) {
+    TEMPER_IN_STREAM(Operation::launch, kWhat, fill, to, value, size_t(bytes), get());
+  } else {
+    const FillNode node{to, 0, value, 1, size_t(bytes), 1};
+    add_node(kWhat, {}, gpu()->driver().api().graph_add_fill, &node, gpu()->context());
+  }
 }
 void Stream::record(const Event& event) const {
-  TEMPER_IN_STREAM(Operation::other, "recording an event", event_record, event.get(), get());
-}
-void Stream::record_in_graph(const Event& event) const {
-  constexpr unsigned kExternal = 1;
-  TEMPER_IN_STREAM(Operation::other, "recording an event", event_record_with_flags, event.get(), get(), kExternal);
+  if (unfinished_ && unfinished_->nodes)
+    return add_node("recording an event", {}, gpu()->driver().api().graph_add_event, event.get());
+  // Behind a library's call it is one of those calls: a graph of its own would start later.
+  put_in([this, event = event.get()](StreamHandle stream) {
+    gpu()->driver().call(Operation::other, "recording an event", gpu()->driver().api().event_record, event, stream);
+  });
 }
 void Stream::call_host(void (*function)(void*), void* argument) const {
-  TEMPER_IN_STREAM(Operation::launch, "calling the host", launch_host, get(), function, argument);
+  constexpr std::string_view kWhat = "calling the host";
+  if (!unfinished_) {
+    TEMPER_IN_STREAM(Operation::launch, kWhat, launch_host, get(), function, argument);
+  } else {
+    const HostNode node{function, argument};
+    add_node(kWhat, {}, gpu()->driver().api().graph_add_host, &node);
+  }
 }
 void Stream::wait(const Event& event) const {
   TEMPER_IN_STREAM(Operation::other, "waiting for another stream", stream_wait_event, get(), event.get(), 0u);
@@ -281,34 +341,41 @@ void Stream::synchronize() const {
   TEMPER_IN_STREAM(Operation::other, "waiting for the GPU", stream_synchronize, get());
 }
 
-void Stream::begin_capture() const {
-  constexpr int kThreadLocal = 1;  // other threads may allocate meanwhile
-  TEMPER_IN_STREAM(Operation::other, "beginning a graph", stream_begin_capture, get(), kThreadLocal);
-}
-
-Graph Stream::end_capture() const {
-  GraphHandle recorded = nullptr;
-  try {
-    TEMPER_IN_STREAM(Operation::other, "ending a graph", stream_end_capture, get(), &recorded);
-  } catch (const Error&) {
-    abandon_capture();
-    throw;
+void Stream::put_in(Graph::Calls calls) const {
+  if (unfinished_) {
+    end_piece(*unfinished_);
+    unfinished_->graph.pieces_.push_back({{}, std::move(calls)});
+  } else {
+    gpu()->make_current();
+    calls(get());
   }
-  const Owned<GraphHandle> graph(gpu(), recorded, gpu()->driver().api().graph_destroy);
-  GraphExecHandle exec = nullptr;
-  TEMPER_IN_STREAM(Operation::allocate, "making a graph ready", graph_instantiate, &exec, recorded, 0ull);
-  return Graph(Owned<GraphExecHandle>(gpu(), exec, gpu()->driver().api().graph_exec_destroy));
 }
 
-void Stream::abandon_capture() const noexcept {
-  GraphHandle recorded = nullptr;
-  if (!gpu()->try_make_current()) return;
-  if (gpu()->driver().api().stream_end_capture(get(), &recorded) == 0 && recorded)
-    gpu()->driver().api().graph_destroy(recorded);
+void Stream::begin_graph() const { unfinished_ = std::make_unique<Unfinished>(); }
+
+Graph Stream::end_graph() const {
+  const std::unique_ptr<Unfinished> ended = std::move(unfinished_);
+  end_piece(*ended);
+  return std::move(ended->graph);
+}
+
+void Stream::end_piece(Unfinished& of) const {
+  if (!of.nodes) return;
+  GraphExecHandle exec = nullptr;
+  TEMPER_IN_STREAM(Operation::allocate, "making a graph ready", graph_instantiate, &exec, of.nodes.get(), 0ull);
+  of.graph.pieces_.push_back({{gpu(), exec, gpu()->driver().api().graph_exec_destroy}, {}});
+  of.nodes = {};
+  of.last = nullptr;
+  of.last_is_kernel = false;
 }
 
 void Stream::launch(const Graph& graph) const {
-  TEMPER_IN_STREAM(Operation::launch, "running a graph", graph_launch, graph.owned_.get(), get());
+  gpu()->make_current();
+  for (const Graph::Piece& piece : graph.pieces_)
+    if (piece.nodes)
+      gpu()->driver().call(Operation::launch, "running a graph", gpu()->driver().api().graph_launch, piece.nodes.get(),
+                           get());
+    else piece.calls(get());
 }
 #undef TEMPER_IN_STREAM
 
@@ -376,25 +443,25 @@ TensorMap make_tensor_map(const Gpu& gpu, const TensorMapSpec& spec, DevicePoint
 void Function::launch(const Stream& stream, const LaunchShape& shape, std::span<void* const> arguments,
                       bool overlap) const {
   const Driver& driver = gpu_->driver();
-  gpu_->make_current();
   void** parameters = const_cast<void**>(arguments.data());
   const std::string_view what = name_;
+  const auto& [gx, gy, gz] = shape.grid;
+  const auto& [bx, by, bz] = shape.block;
+  if (stream.unfinished_) {
+    const KernelNode node{handle_, {gx, gy, gz}, {bx, by, bz}, shape.shared_bytes, parameters, nullptr};
+    return stream.add_node(what, {true, overlap}, driver.api().graph_add_kernel, &node);
+  }
+  gpu_->make_current();
   if (overlap && driver.api().launch_kernel_ex) {
     LaunchAttribute attribute{kProgrammaticStreamSerialization, 0, {}};
     attribute.value.number = 1;
-    const LaunchConfig config{{shape.grid[0], shape.grid[1], shape.grid[2]},
-                              {shape.block[0], shape.block[1], shape.block[2]},
-                              shape.shared_bytes,
-                              stream.get(),
-                              &attribute,
-                              1};
+    const LaunchConfig config{{gx, gy, gz}, {bx, by, bz}, shape.shared_bytes, stream.get(), &attribute, 1};
     driver.call(Operation::launch, what, driver.api().launch_kernel_ex, &config, handle_, parameters,
                 static_cast<void**>(nullptr));
     return;
   }
-  driver.call(Operation::launch, what, driver.api().launch_kernel, handle_, shape.grid[0], shape.grid[1], shape.grid[2],
-              shape.block[0], shape.block[1], shape.block[2], shape.shared_bytes, stream.get(), parameters,
-              static_cast<void**>(nullptr));
+  driver.call(Operation::launch, what, driver.api().launch_kernel, handle_, gx, gy, gz, bx, by, bz, shape.shared_bytes,
+              stream.get(), parameters, static_cast<void**>(nullptr));
 }
 
 }  // namespace temper::cuda

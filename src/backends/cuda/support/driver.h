@@ -5,6 +5,7 @@
 #pragma once
 #include <array>
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -88,6 +89,7 @@ class Gpu : public std::enable_shared_from_this<Gpu> {
   Gpu(const Gpu&) = delete;
   const Driver& driver() const { return *driver_; }
   const GpuInfo& info() const { return driver_->gpus()[size_t(ordinal_)]; }
+  ContextHandle context() const { return context_; }
   void make_current() const;
   // The same where nothing can be thrown: false if the device is lost.
   bool try_make_current() const noexcept;
@@ -181,16 +183,27 @@ class Event {
   Owned<EventHandle> owned_;
 };
 
-// A CUDA graph: launches and copies that were captured from a stream, and are launched with one call.
+// Work that was put into a stream once, and runs each time that it is launched: CUDA graphs, and between them calls of
+// libraries, which put their kernels into the stream anew each time. Its graphs are made node by node and never by
+// CUDA's stream capture: while a stream is captured, no thread may synchronize its context, and a program's other
+// threads do not know of it ("CUDA Programming Guide", prohibited and unhandled operations of stream capture).
 class Graph {
  public:
-  Graph() = default;
-  explicit operator bool() const { return bool(owned_); }
+  using Calls = std::function<void(StreamHandle)>;
 
  private:
   friend class Stream;
-  explicit Graph(Owned<GraphExecHandle> owned) : owned_(std::move(owned)) {}
-  Owned<GraphExecHandle> owned_;
+  struct Piece {
+    Owned<GraphExecHandle> nodes;  // or, without,
+    Calls calls;
+  };
+  std::vector<Piece> pieces_;
+};
+
+struct LaunchShape {
+  std::array<uint32_t, 3> grid{1, 1, 1}, block{1, 1, 1};
+  uint32_t shared_bytes = 0;  // dynamic
+  bool operator==(const LaunchShape&) const = default;
 };
 
 class Stream {
@@ -204,8 +217,6 @@ class Stream {
   void copy_on_device(DevicePointer to, DevicePointer from, int64_t bytes) const;
   void fill(DevicePointer to, uint8_t value, int64_t bytes) const;
   void record(const Event& event) const;
-  // During graph capture: the event is recorded each time that the graph runs. (record() only orders the capture.)
-  void record_in_graph(const Event& event) const;
   // The function is called, in its turn, on a thread of the driver's. It must not throw or use CUDA.
   void call_host(void (*function)(void*), void* argument) const;
   void wait(const Event& event) const;  // work put in later waits for it
@@ -214,22 +225,36 @@ class Stream {
   void let_wait(StreamHandle other, const Event& event) const;
   bool is_captured(StreamHandle other) const;  // whether work put into it goes into a graph now
   void synchronize() const;
-  // Graph capture: work that is put into the stream between the two calls is captured and not run. One thread captures,
-  // and it must not synchronize meanwhile.
-  void begin_capture() const;
-  Graph end_capture() const;
-  // Ends a capture and discards it, after an error in it.
-  void abandon_capture() const noexcept;
+  // Calls of a library that put work into the stream that they are given. `calls` may be kept for a graph: what it
+  // refers to must live as long.
+  void put_in(Graph::Calls calls) const;
+  // Work that is put in between the two calls goes into a graph and does not run. Only the object knows of it.
+  void begin_graph() const;
+  Graph end_graph() const;
+  // Discards what was put in, after an error.
+  void abandon_graph() const noexcept { unfinished_.reset(); }
   void launch(const Graph& graph) const;
 
  private:
+  friend class Function;
+  // A graph so far.
+  struct Unfinished {
+    Graph graph;
+    Owned<GraphHandle> nodes;  // of its last piece
+    GraphNodeHandle last = nullptr;
+    bool last_is_kernel = false;
+  };
   Owned<StreamHandle> owned_;
-};
+  mutable std::unique_ptr<Unfinished> unfinished_;
 
-struct LaunchShape {
-  std::array<uint32_t, 3> grid{1, 1, 1}, block{1, 1, 1};
-  uint32_t shared_bytes = 0;  // dynamic
-  bool operator==(const LaunchShape&) const = default;
+  // A kernel's node with `overlap` may start before the kernel in front of it has ended.
+  struct NodeKind {
+    bool is_kernel = false, overlap = false;
+  };
+  template <class Add, class... Arguments>
+  void add_node(std::string_view what, NodeKind kind, Add add, Arguments... arguments) const;
+  void add_copy(std::string_view what, const CopyNode::Place& from, const CopyNode::Place& to, int64_t bytes) const;
+  void end_piece(Unfinished& of) const;
 };
 
 // How a tensor lies in memory, innermost axis first, and in which boxes TMA (Hopper and later) moves it

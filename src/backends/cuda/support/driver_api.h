@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The part of the CUDA driver API that is used, declared from its public documentation, so that no CUDA header is
-// needed to build. Names without the cu prefix; CUDA 11.4 and later have all of them but launch_kernel_ex (11.8).
+// needed to build. Names without the cu prefix; CUDA 11.4 and later have all of them but launch_kernel_ex (11.8) and
+// graph_add_edges (12.3).
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -16,6 +17,7 @@ using EventHandle = struct CUevent_st*;
 using ModuleHandle = struct CUmod_st*;
 using FunctionHandle = struct CUfunc_st*;
 using GraphHandle = struct CUgraph_st*;
+using GraphNodeHandle = struct CUgraphNode_st*;
 using GraphExecHandle = struct CUgraphExec_st*;
 
 // Values of CUresult that are told apart.
@@ -57,6 +59,43 @@ struct LaunchConfig {
 };
 static_assert(sizeof(LaunchAttribute) == 72 && sizeof(LaunchConfig) == 56);
 
+// What nodes of a graph do: CUDA_KERNEL_NODE_PARAMS_v1, CUDA_MEMSET_NODE_PARAMS_v1, CUDA_MEMCPY3D_v2 (its source, its
+// target, its size), CUDA_HOST_NODE_PARAMS_v1, and CUgraphEdgeData.
+struct KernelNode {
+  FunctionHandle function;
+  unsigned grid[3], block[3], shared_bytes;
+  void** parameters;
+  void** extra;
+};
+struct FillNode {
+  DevicePointer to;
+  size_t pitch;
+  unsigned value, element_bytes;
+  size_t width, height;
+};
+struct CopyNode {
+  static constexpr int kHost = 1, kDevice = 2;
+  struct Place {
+    size_t x_bytes, y, z, level;
+    int kind;
+    const void* host;
+    DevicePointer device;
+    void *array, *reserved;
+    size_t pitch, height;
+  };
+  Place from, to;
+  size_t width_bytes, height, depth;
+};
+struct HostNode {
+  void (*function)(void*);
+  void* argument;
+};
+struct GraphEdge {
+  static constexpr unsigned char kProgrammatic = 1;  // as a port and as a type
+  unsigned char from_port, to_port, type, reserved[5];
+};
+static_assert(sizeof(KernelNode) == 56 && sizeof(FillNode) == 40 && sizeof(CopyNode) == 200 && sizeof(GraphEdge) == 8);
+
 // X(member, symbol, parameters...)
 #define TEMPER_CUDA_DRIVER_FUNCTIONS(X)                                                                          \
   X(init, "cuInit", unsigned)                                                                                    \
@@ -88,12 +127,9 @@ static_assert(sizeof(LaunchAttribute) == 72 && sizeof(LaunchConfig) == 56);
   X(stream_query, "cuStreamQuery", StreamHandle)                                                                 \
   X(stream_wait_event, "cuStreamWaitEvent", StreamHandle, EventHandle, unsigned)                                 \
   X(stream_is_capturing, "cuStreamIsCapturing", StreamHandle, int*)                                              \
-  X(stream_begin_capture, "cuStreamBeginCapture_v2", StreamHandle, int)                                          \
-  X(stream_end_capture, "cuStreamEndCapture", StreamHandle, GraphHandle*)                                        \
   X(event_create, "cuEventCreate", EventHandle*, unsigned)                                                       \
   X(event_destroy, "cuEventDestroy_v2", EventHandle)                                                             \
   X(event_record, "cuEventRecord", EventHandle, StreamHandle)                                                    \
-  X(event_record_with_flags, "cuEventRecordWithFlags", EventHandle, StreamHandle, unsigned)                      \
   X(event_synchronize, "cuEventSynchronize", EventHandle)                                                        \
   X(event_elapsed, "cuEventElapsedTime", float*, EventHandle, EventHandle)                                       \
   X(module_load, "cuModuleLoadData", ModuleHandle*, const void*)                                                 \
@@ -104,6 +140,17 @@ static_assert(sizeof(LaunchAttribute) == 72 && sizeof(LaunchConfig) == 56);
   X(launch_host, "cuLaunchHostFunc", StreamHandle, void (*)(void*), void*)                                       \
   X(launch_kernel, "cuLaunchKernel", FunctionHandle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, \
     unsigned, StreamHandle, void**, void**)                                                                      \
+  X(graph_create, "cuGraphCreate", GraphHandle*, unsigned)                                                       \
+  X(graph_add_kernel, "cuGraphAddKernelNode", GraphNodeHandle*, GraphHandle, const GraphNodeHandle*, size_t,     \
+    const KernelNode*)                                                                                           \
+  X(graph_add_fill, "cuGraphAddMemsetNode", GraphNodeHandle*, GraphHandle, const GraphNodeHandle*, size_t,       \
+    const FillNode*, ContextHandle)                                                                              \
+  X(graph_add_copy, "cuGraphAddMemcpyNode", GraphNodeHandle*, GraphHandle, const GraphNodeHandle*, size_t,       \
+    const CopyNode*, ContextHandle)                                                                              \
+  X(graph_add_host, "cuGraphAddHostNode", GraphNodeHandle*, GraphHandle, const GraphNodeHandle*, size_t,         \
+    const HostNode*)                                                                                             \
+  X(graph_add_event, "cuGraphAddEventRecordNode", GraphNodeHandle*, GraphHandle, const GraphNodeHandle*, size_t, \
+    EventHandle)                                                                                                 \
   X(graph_instantiate, "cuGraphInstantiateWithFlags", GraphExecHandle*, GraphHandle, unsigned long long)         \
   X(graph_launch, "cuGraphLaunch", GraphExecHandle, StreamHandle)                                                \
   X(graph_destroy, "cuGraphDestroy", GraphHandle)                                                                \
@@ -115,8 +162,10 @@ struct DriverApi {
 #define TEMPER_MEMBER(member, symbol, ...) Result (*member)(__VA_ARGS__) = nullptr;
   TEMPER_CUDA_DRIVER_FUNCTIONS(TEMPER_MEMBER)
 #undef TEMPER_MEMBER
-  // Null in drivers before 11.8, and before 12.0.
+  // Null in drivers before 11.8, 12.3, and 12.0.
   Result (*launch_kernel_ex)(const LaunchConfig*, FunctionHandle, void**, void**) = nullptr;
+  Result (*graph_add_edges)(GraphHandle, const GraphNodeHandle* from, const GraphNodeHandle* to, const GraphEdge*,
+                            size_t) = nullptr;
   Result (*tensor_map_tiled)(void* map, int dtype, uint32_t rank, void* address, const uint64_t* sizes,
                              const uint64_t* strides, const uint32_t* box, const uint32_t* steps, int interleave,
                              int swizzle, int l2_promotion, int fill) = nullptr;
