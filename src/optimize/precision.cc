@@ -152,6 +152,15 @@ bool multiplies_float8(const std::string& device) {
   return parse_number<int>(number.substr(0, number.find_first_not_of("0123456789"))).value_or(0) >= 89;
 }
 
+// Floats of which a model's products are computed in f32.
+static std::set<DType> not_multiplied(const std::string& device) {
+  std::set<DType> narrow;
+  if (!multiplies_float8(device)) narrow.insert(DType::f8e4m3fn);
+  if (find_backend(device).name == "cpu") narrow.insert(DType::f16);
+  if (!computes_bf16(device)) narrow.insert(DType::bf16);
+  return narrow;
+}
+
 std::string_view why_no_bf16() {
 #if defined(__x86_64__)
   return "this CPU has no AVX512_BF16 instructions";
@@ -401,7 +410,7 @@ void apply_precision(Graph& graph, EngineInfo& info, const BuildOptions& options
   report(options.layer_types, without_effect, info);
   Ranges ranges;
   if (options.is_calibrated()) ranges = ranges_for(info, options);
-  if (!multiplies_float8(options.device)) run_passes(graph, options.passes, float8_pipeline());
+  run_passes(graph, options.passes, widen_pipeline(not_multiplied(options.device)));
   std::set<std::string> row_scales;
   if (parts.bytes) row_scales = quantize(graph, ranges, parts, placement, info, options);
   if (!parts.half && !parts.tf32) return;

@@ -82,6 +82,7 @@ bool scale_bytes(Graph& graph, const PassOptions& options);
 bool sink_rows(Graph& graph, const PassOptions& options);
 bool turn_products(Graph& graph, const PassOptions& options);
 bool unflatten_products(Graph& graph, const PassOptions& options);
-bool widen_float8(Graph& graph, const PassOptions& options);
+// `narrow`: floats that the device does not multiply.
+bool widen_products(Graph& graph, const std::set<DType>& narrow, const PassOptions& options);
 
 }  // namespace temper

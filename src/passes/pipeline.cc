@@ -99,13 +99,16 @@ Pipeline quantize_pipeline(PassFunction smooth, PassFunction place, std::set<std
   return pipeline;
 }
 
-Pipeline float8_pipeline() {
+Pipeline widen_pipeline(std::set<DType> narrow) {
+  PassFunction widen = [narrow = std::move(narrow)](Graph& graph, const PassOptions& options) {
+    return widen_products(graph, narrow, options);
+  };
   return {1,
-          "float8",
-          {{"widen_float8", widen_float8},
-           // Operands that were rounded to f8e4m3fn are so in the program that computed them.
-           {"fuse_pointwise", fuse_pointwise, "widen_float8"},
-           {"fuse_epilogues", fuse_epilogues, "widen_float8"}}};
+          "widen",
+          {{"widen_products", std::move(widen)},
+           // Operands that were rounded are so in the program that computed them.
+           {"fuse_pointwise", fuse_pointwise, "widen_products"},
+           {"fuse_epilogues", fuse_epilogues, "widen_products"}}};
 }
 
 Pipeline precision_pipeline(PrecisionTarget target, LoweringReport* report) {
@@ -245,7 +248,7 @@ Pipeline shapes_pipeline(FusionTaken taken, PairWanted wanted, std::vector<ConvP
 std::vector<std::string_view> pass_names() {
   std::vector<std::string_view> names;
   for (const Pipeline& pipeline :
-       {portable_pipeline(), float8_pipeline(), quantize_pipeline({}, {}, {}), precision_pipeline({}, nullptr),
+       {portable_pipeline(), widen_pipeline({}), quantize_pipeline({}, {}, {}), precision_pipeline({}, nullptr),
         device_pipeline({}), blocks_pipeline({}), rows_pipeline({}), shapes_pipeline({}, {}, nullptr)})
     for (const Pass& pass : pipeline.passes)
       if (std::ranges::find(names, pass.name) == names.end()) names.push_back(pass.name);

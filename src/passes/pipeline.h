@@ -24,7 +24,7 @@ namespace temper {
 Pipeline quantize_pipeline(PassFunction smooth, PassFunction place, std::set<std::string> bf16);
 
 // For devices without products of f8e4m3fn: those that a model has are of f32.
-Pipeline float8_pipeline();
+Pipeline widen_pipeline(std::set<DType> narrow);
 
 // An optimised f32 graph to `dtype` (bf16, f16), or to products in TF32.
 struct PrecisionTarget {

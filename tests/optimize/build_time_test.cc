@@ -92,7 +92,7 @@ TEST(BuildTime, EveryPassAsksForItWithinALongGraph) {
   };
   std::map<std::string, int, std::less<>> most_asked;  // some passes are for one kind of device
   for (const Pipeline& pipeline :
-       {portable_pipeline(), float8_pipeline(), quantize_pipeline(smooth, place, {}),
+       {portable_pipeline(), widen_pipeline({}), quantize_pipeline(smooth, place, {}),
         precision_pipeline({.dtype = DType::bf16}, nullptr), precision_pipeline({.tf32 = true}, nullptr),
         device_pipeline(none, false), device_pipeline(none, true), blocks_pipeline(none), rows_pipeline(none),
         shapes_pipeline(none, nowhere, nullptr)})

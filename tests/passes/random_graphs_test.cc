@@ -501,6 +501,9 @@ TEST(RandomGraphs, GiveTheSameOutputsOptimisedAndNot) {
     const PassFunction patches = [](Graph& graph, const PassOptions&) {
       return patches_as_products(graph, [](const Graph&, const Op&, const std::vector<ValueId>&) { return false; });
     };
+    const PassFunction widen = [](Graph& graph, const PassOptions& options) {
+      return widen_products(graph, {DType::f8e4m3fn, DType::f16}, options);
+    };
     const Pipeline device{9,
                           "more",
                           {{"expand_conv_transpose", expand_conv_transpose},
@@ -509,7 +512,7 @@ TEST(RandomGraphs, GiveTheSameOutputsOptimisedAndNot) {
                            {"turn_products", turn_products},
                            {"fuse_sums", fuse_sums},
                            {"merge_products", merge_products},
-                           {"widen_float8", widen_float8}}};
+                           {"widen_products", widen}}};
     const auto more = run_passes(after, {}, device);
     timings.insert(timings.end(), more.begin(), more.end());
     for (const PassTiming& timing : timings) changed[timing.name] += timing.changed;

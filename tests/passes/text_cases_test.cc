@@ -72,7 +72,7 @@ std::vector<Pipeline> bound_pipelines(bool by_rows) {
   const FusionTaken few_rows = [](const Graph& g, const Op&, const std::vector<ValueId>& inputs) {
     return g.type(inputs[0]).shape[0].value() <= 8;
   };
-  return {float8_pipeline(),
+  return {widen_pipeline({DType::f8e4m3fn, DType::f16}),
           precision_pipeline({.dtype = DType::bf16}, nullptr),
           device_pipeline(few, by_rows),
           blocks_pipeline(few),
