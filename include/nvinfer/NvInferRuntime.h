@@ -376,16 +376,11 @@ class IExecutionContext : public stand_in::Recorded {
     return take(bindings) && temper_nv_context_run(context_, nullptr, 1) != 0;
   }
 
-  // A shape is taken that any profile holds, whichever one is active.
+  // Shapes of inputs are those of the active profile; those that were set for another one are no longer.
   bool setOptimizationProfileAsync(int32_t profileIndex, cudaStream_t) noexcept {
-    if (profileIndex < 0 || profileIndex >= profiles_) {
-      lines_.error("setOptimizationProfileAsync: the engine has no such profile");
-      return false;
-    }
-    profile_ = profileIndex;
-    return true;
+    return temper_nv_context_set_profile(context_, profileIndex) != 0;
   }
-  int32_t getOptimizationProfile() const noexcept { return profile_; }
+  int32_t getOptimizationProfile() const noexcept { return temper_nv_context_profile(context_); }
 
   // A context owns its memory: getDeviceMemorySize() of the engine is 0, and what is given is not used.
   void setDeviceMemory(void*) noexcept {}
@@ -413,7 +408,7 @@ class IExecutionContext : public stand_in::Recorded {
   // Bindings: the same tensors by number.
   bool setBindingDimensions(int32_t bindingIndex, Dims dimensions) noexcept {
     temper_nv_tensor tensor;
-    if (binding_at(bindingIndex, tensor) && bindingIndex / tensors() == profile_)
+    if (binding_at(bindingIndex, tensor) && bindingIndex / tensors() == getOptimizationProfile())
       return setInputShape(tensor.name, dimensions);
     lines_.error("setBindingDimensions: there is no binding of that number in the active profile");
     return false;
@@ -451,7 +446,6 @@ class IExecutionContext : public stand_in::Recorded {
   temper_nv_context* context_;
   ICudaEngine const& engine_;
   int32_t profiles_;
-  int32_t profile_ = 0;
   bool debug_sync_ = false, emits_ = true;
   std::size_t cache_limit_ = 0;
   ProfilingVerbosity nvtx_verbosity_ = ProfilingVerbosity::kDETAILED;
@@ -466,7 +460,7 @@ class IExecutionContext : public stand_in::Recorded {
     }
     temper_nv_tensor tensor;
 #if TEMPER_NVINFER_API < 1000
-    bindings += profile_ * tensors();
+    bindings += getOptimizationProfile() * tensors();
 #endif
     for (int32_t i = 0; stand_in::tensor_at(context_, i, tensor); ++i)
       if (!temper_nv_context_set_address(context_, tensor.name, bindings[i])) return false;

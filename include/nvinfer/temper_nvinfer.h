@@ -212,6 +212,9 @@ temper_nv_context* temper_nv_context_new(const temper_nv_engine* engine, const t
                                          temper_nv_log log);
 void temper_nv_context_free(temper_nv_context* context);
 int32_t temper_nv_context_tensor(const temper_nv_context* context, int32_t index, temper_nv_tensor* tensor);
+/* From now on inputs take shapes of it, and open ones have none; 0 where there is no such profile. It is 0 at first. */
+int32_t temper_nv_context_set_profile(temper_nv_context* context, int32_t profile);
+int32_t temper_nv_context_profile(const temper_nv_context* context);
 int32_t temper_nv_context_set_shape(temper_nv_context* context, const char* name, const int64_t* dims, int32_t rank);
 /* As it is set, or follows from what is. 0 for a name that is no tensor. */
 int32_t temper_nv_context_shape(const temper_nv_context* context, const char* name, int64_t dims[TEMPER_NV_MAX_DIMS],
@@ -256,8 +259,9 @@ const char* temper_nv_inspector_describe(temper_nv_inspector* inspector, const t
 void* temper_nv_host_allocate(size_t size, int32_t pinned); /* null: there is no room */
 /* 0 where `memory` is no such allocation. `beyond`: bytes that were written behind its end. */
 int32_t temper_nv_host_free(void* memory, int32_t pinned, size_t* beyond);
-/* `to_device`, `from_device`: not 0: that end must be in an allocation that is not pinned. 0 where it is not. */
-int32_t temper_nv_host_copy(void* to, int32_t to_device, const void* from, int32_t from_device, size_t size);
+/* `to_end`, `from_end`: 0: of the host; 1: in an allocation that is not pinned; 2: whichever it is. 0 where a byte is
+ * not there. */
+int32_t temper_nv_host_copy(void* to, int32_t to_end, const void* from, int32_t from_end, size_t size);
 int32_t temper_nv_host_set(void* memory, int32_t value, size_t size);
 
 #ifdef __cplusplus

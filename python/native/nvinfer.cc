@@ -13,6 +13,7 @@
 #include "nvinfer/api_table.h"
 #include "nvinfer/build.h"
 #include "nvinfer/context.h"
+#include "nvinfer/host_memory.h"
 #include "nvinfer/inspect.h"
 #include "nvinfer/load.h"
 #include "nvinfer/refit.h"
@@ -434,9 +435,25 @@ void bind_nvinfer(nb::module_& module) {
       list.append(nb::make_tuple(tensor.name, numpy_name(tensor.dtype), shape_tuple(tensor.dims), tensor.is_input));
     return list;
   });
+  // Memory of the host that a program takes for a GPU's: an address, 0 where there is no room; how many bytes were
+  // written behind its end, None where there is no such allocation; and what raises where a byte is not there.
+  module.def("nv_host_allocate",
+             [](size_t size) { return reinterpret_cast<uintptr_t>(nvinfer::allocate_host(size, false)); });
+  module.def("nv_host_free", [](uintptr_t at) { return nvinfer::free_host(nvinfer::at_address(at), false); });
+  module.def("nv_host_check", [](uintptr_t at, size_t size, const std::string& what) {
+    nvinfer::check_host_device(nvinfer::at_address(at), size, what);
+  });
+  module.def("nv_host_copy", [](uintptr_t to, int to_end, uintptr_t from, int from_end, size_t size) {
+    nvinfer::copy_host(nvinfer::at_address(to), nvinfer::CopyEnd(to_end), nvinfer::at_address(from),
+                       nvinfer::CopyEnd(from_end), size);
+  });
+  module.def("nv_host_set",
+             [](uintptr_t at, int value, size_t size) { nvinfer::set_host(nvinfer::at_address(at), value, size); });
   nb::class_<PyContext>(module, "NvContext")
       .def(nb::init<const PyEngine&, nb::object, nb::object>(), nb::arg("engine"), nb::arg("log"),
            nb::arg("memory").none())
+      .def("set_profile", [](PyContext& self, int profile) { return self.context->set_profile(profile); })
+      .def_prop_ro("profile", [](const PyContext& self) { return self.context->profile(); })
       .def("set_input_shape", [](PyContext& self, const std::string& name,
                                  nb::handle dims) { return self.context->set_input_shape(name, dims_of(dims)); })
       .def("shape",

@@ -211,8 +211,8 @@ class TensorrtTest(Case):
             ("no input", lambda: context(logits=at["logits"]).execute_async_v3(0), False, "the address of 'image' is not set"),
             ("no shape", lambda: context(shape=None, **at).execute_async_v3(0), False, "the shape of the input 'image' is not set"),
             ("too few bindings", lambda: context().execute_v2([at["image"]]), False, "1 bindings were given; those of profile 0 are 0 to 1"),
-            ("a shape outside the profile", lambda: context().set_input_shape("image", (5, 1, 8, 8)), False, "expected are"),
-            ("another rank", lambda: context().set_input_shape("image", (1, 8, 8)), False, "expected are"),
+            ("a shape outside the profile", lambda: context().set_input_shape("image", (5, 1, 8, 8)), False, "not in optimization profile 0: it takes [1,1,8,8] to [4,1,8,8]"),
+            ("another rank", lambda: context().set_input_shape("image", (1, 8, 8)), False, "not in optimization profile 0"),
             ("a null pointer", lambda: context().execute_v2([at["image"], 0]), False, "the address of 'logits' is null"),
             ("a wrong pointer of an input", lambda: context().execute_v2([4096, at["logits"]]), False, "the address of 'image' is wrong"),
             ("a wrong pointer of an output", lambda: context().execute_v2([at["image"], 2**63]), False, "the address of 'logits' is wrong"),
@@ -359,7 +359,7 @@ class TensorrtTest(Case):
         context = engine.create_execution_context()
         self.assertTrue(context.set_optimization_profile_async(1, 0))
         self.assertFalse(context.set_optimization_profile_async(2, 0))
-        self.assertIn("the engine has no profile 2", self.logger.text(trt.Logger.ERROR))
+        self.assertIn("there is no optimization profile 2: the engine has 2", self.logger.text(trt.Logger.ERROR))
         self.assertTrue(context.set_input_shape("image", (4, 1, 8, 8)))
         self.assertFalse(context.set_input_shape("image", (2, 1, 8, 8)))
         self.assertEqual(engine.get_tensor_profile_shape("image", 2), [])
@@ -395,7 +395,7 @@ class TensorrtTest(Case):
         self.assertTrue(context.execute_v2(pointers(x, y)))
         numpy.testing.assert_allclose(y, self.expected(x), rtol=1e-4, atol=1e-4)
 
-    def test_inputs_move_to_another_profile_one_after_the_other(self):
+    def test_a_shape_of_another_profile_is_refused_and_a_profile_leaves_inputs_without_shapes(self):
         ports = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, ["n", 3]) for name in ("a", "b", "sum")]
         graph = onnx.helper.make_graph([onnx.helper.make_node("Add", ["a", "b"], ["sum"])], "sums", ports[:2], ports[2:])
         model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 13)], ir_version=8).SerializeToString()
@@ -410,15 +410,20 @@ class TensorrtTest(Case):
         engine = trt.Runtime(self.logger).deserialize_cuda_engine(builder.build_serialized_network(network, config))
         context = engine.create_execution_context()
         self.assertFalse(context.set_input_shape("a", (2, 3)))  # though nothing is known of b
-        for n in (1, 4, 1):
+        for profile, n in ((0, 1), (1, 4), (0, 1)):
+            self.assertTrue(context.set_optimization_profile_async(profile, 0))
+            asked = context.active_optimization_profile, context.infer_shapes(), context.get_max_output_size("sum")
+            self.assertEqual(asked, (profile, ["a", "b"], n * 12))
             a, total = numpy.arange(3 * n, dtype="float32").reshape(n, 3), numpy.zeros((n, 3), "float32")
+            self.assertFalse(context.set_input_shape("a", (5 - n, 3)))
+            self.assertIn(f"'a' is given the shape [{5 - n},3], which is not in optimization profile {profile}: it takes [{n},3]",
+                          self.logger.text(trt.Logger.ERROR))  # fmt: skip
             self.assertTrue(context.set_input_shape("a", a.shape), self.logger.lines)
             self.assertTrue(context.set_input_shape("b", a.shape))
-            self.assertTrue(context.execute_v2([*pointers(a, a, total), 0, 0, 0]))
+            self.assertTrue(context.set_optimization_profile_async(profile, 0))  # the same: nothing changes
+            self.assertEqual(context.infer_shapes(), [])
+            self.assertTrue(context.execute_v2([0] * 3 * profile + [*pointers(a, a, total), 0, 0, 0]))
             numpy.testing.assert_array_equal(total, 2 * a)
-        self.assertTrue(context.set_input_shape("a", (4, 3)))  # and b is as it was
-        self.assertFalse(context.execute_v2([*pointers(a, a, total), 0, 0, 0]))
-        self.assertIn("are in none of the engine's 2 profiles", self.logger.text(trt.Logger.ERROR))
 
     def test_engines_and_contexts_go_before_what_was_to_end_when_python_does(self):
         script = textwrap.dedent("""\
@@ -472,7 +477,7 @@ class TensorrtTest(Case):
             words = [sys.executable, "-m", "temper.tensorrt", "--device", "cpu", "calibrate.py", DIGITS]
             done = subprocess.run(words, cwd=folder, capture_output=True, text=True)
         self.assertEqual((done.returncode, done.stdout.split()), (0, ["None", "None"]), done.stderr)
-        self.assertEqual(done.stderr.count("131072 bytes at"), 2, done.stderr)
+        self.assertEqual(done.stderr.count("131072 bytes there are in no device memory"), 2, done.stderr)
 
     def test_a_script_holds_its_buffers_with_cuda_python_where_there_is_no_gpu(self):
         script = textwrap.dedent("""\
@@ -502,6 +507,20 @@ class TensorrtTest(Case):
             bad = cudart.cudaError_t.cudaErrorInvalidValue
             assert cudart.cudaMemcpy(12345, x, x.nbytes, kind.cudaMemcpyHostToDevice) == (bad,)
             assert cudart.cudaMemcpy(inputs, y[:0], 8, kind.cudaMemcpyHostToDevice) == (bad,)
+            to_device, from_device, either = kind.cudaMemcpyHostToDevice, kind.cudaMemcpyDeviceToHost, kind.cudaMemcpyDefault
+            assert cudart.cudaMemcpy(inputs, x, x.nbytes, either) == (ok,)
+            assert cudart.cudaMemcpy(outputs, x, y.nbytes + 4, to_device) == (bad,)  # one more than it has
+            assert cudart.cudaMemset(outputs, 0, y.nbytes + 1) == (bad,)
+            assert cudart.cudaMemcpy(inputs, 64, 8, to_device) == (bad,) and cudart.cudaMemcpy(64, inputs, 8, from_device) == (bad,)
+            assert cudart.cudaMemcpy(inputs, x, -1, to_device) == (bad,) and cudart.cudaMalloc(1 << 60)[0] == 2
+            for size in (64, 1 << 24):
+                _, gone = cudart.cudaMalloc(size)
+                assert cudart.cudaFree(gone) == (ok,)
+                assert all(cudart.cudaMemcpy(gone, x, 8, at) == (bad,) for at in (to_device, either, kind.cudaMemcpyHostToHost))
+                assert all(cudart.cudaMemcpy(y, gone, 8, at) == (bad,) for at in (from_device, either, kind.cudaMemcpyHostToHost))
+                assert cudart.cudaMemset(gone, 0, 8) == (bad,)
+                context.set_tensor_address("image", gone)
+                assert not context.execute_async_v3(0)
             assert cudart.cudaFree(12345) == (bad,) and cudart.cudaFree(0) == (ok,)
             assert cudart.cudaFree(inputs) == (ok,) and cudart.cudaFree(inputs) == (bad,) and cudart.cudaFreeHost(pinned) == (ok,)
             print(hasattr(cudart, "cudaGraphInstantiate"))
@@ -509,7 +528,7 @@ class TensorrtTest(Case):
         x = images(3)
         done = self.run_script(script, x)
         self.assertEqual(done.stdout.splitlines(), [str(self.expected(x).argmax(axis=1).tolist()), "False"])
-        self.assertIn("0x3039 are in no allocation of this process", done.stderr)
+        self.assertIn("768 bytes there are in no device memory of this process", done.stderr)
 
     def test_enumerations_print_and_count_as_there(self):
         self.assertEqual(1 << int(trt.NetworkDefinitionCreationFlag.EXPLICIT_BATCH), 1)
@@ -526,7 +545,7 @@ class TensorrtTest(Case):
 
     def test_a_script_holds_its_buffers_with_pycuda_where_there_is_no_gpu(self):
         script = textwrap.dedent("""\
-            import numpy, sys
+            import ctypes, numpy, sys
             import pycuda.driver as cuda
             import pycuda.autoinit
             import tensorrt as trt
@@ -545,11 +564,11 @@ class TensorrtTest(Case):
             assert not context.execute_v2([12345, int(outputs)])
             small = cuda.mem_alloc(8)
             try:
-                cuda.memcpy_htod(int(small) + 8, x)
-                sys.exit("a copy into no allocation was made")
+                cuda.memcpy_htod(small, numpy.zeros(3))
+                sys.exit("a copy to more than there is was made")
             except cuda.LogicError as error:
                 print(error)
-            cuda.memcpy_htod(small, numpy.zeros(3))
+            ctypes.memset(int(small), 0, 24)  # as a kernel writes
             small.free()
             print(hasattr(cuda, "module_from_buffer"))
             """)
@@ -557,9 +576,9 @@ class TensorrtTest(Case):
         done = self.run_script(script, x)
         lines = done.stdout.splitlines()
         self.assertEqual(lines[0], f"(0, 0) {self.expected(x).argmax(axis=1).tolist()}")
-        self.assertIn("are in no allocation of this process", lines[1])
+        self.assertIn("24 bytes there are in no device memory of this process", lines[1])
         self.assertEqual(lines[2], "False")
-        for part in ("pycuda and cuda-python are stand-ins", "wrote 16 bytes beyond a buffer of 8", "0x3039"):
+        for part in ("pycuda and cuda-python are stand-ins", "wrote 16 bytes beyond a buffer of 8", "768 bytes there are in no device memory"):
             self.assertIn(part, done.stderr)
 
     def test_a_script_runs_unchanged(self):

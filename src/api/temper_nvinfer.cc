@@ -626,6 +626,10 @@ void temper_nv_context_free(temper_nv_context* context) {
 int32_t temper_nv_context_tensor(const temper_nv_context* context, int32_t index, temper_nv_tensor* tensor) {
   return put_tensor(context->tensors, index, tensor);
 }
+int32_t temper_nv_context_set_profile(temper_nv_context* context, int32_t profile) {
+  return context->context.set_profile(profile);
+}
+int32_t temper_nv_context_profile(const temper_nv_context* context) { return context->context.profile(); }
 int32_t temper_nv_context_set_shape(temper_nv_context* context, const char* name, const int64_t* dims, int32_t rank) {
   return context->context.set_input_shape(text_of(name), Dims(dims, dims + rank));
 }
@@ -720,17 +724,22 @@ int32_t temper_nv_host_free(void* memory, int32_t pinned, size_t* beyond) {
   *beyond = found.value_or(0);
   return found.has_value();
 }
-int32_t temper_nv_host_copy(void* to, int32_t to_device, const void* from, int32_t from_device, size_t size) {
-  if (!size) return 1;
-  if (!to || !from || (to_device && !nvinfer::is_host_device(to, size)) ||
-      (from_device && !nvinfer::is_host_device(from, size)))
-    return 0;
-  std::memmove(to, from, size);
-  return 1;
+namespace {
+
+// 0 where it throws: what is wrong is CUDA's "invalid argument".
+template <class Does>
+int32_t done(Does&& does) {
+  try {
+    does();
+    return 1;
+  } catch (const Error&) { return 0; }
+}
+
+}  // namespace
+
+int32_t temper_nv_host_copy(void* to, int32_t to_end, const void* from, int32_t from_end, size_t size) {
+  return done([&] { nvinfer::copy_host(to, nvinfer::CopyEnd(to_end), from, nvinfer::CopyEnd(from_end), size); });
 }
 int32_t temper_nv_host_set(void* memory, int32_t value, size_t size) {
-  if (!size) return 1;
-  if (!nvinfer::is_host_device(memory, size)) return 0;
-  std::memset(memory, value, size);
-  return 1;
+  return done([&] { nvinfer::set_host(memory, value, size); });
 }

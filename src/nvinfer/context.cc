@@ -79,27 +79,37 @@ std::vector<std::string> Context::inputs_without_shape() const {
   return names;
 }
 
+const std::map<std::string, ShapeRange>& Context::ranges() const {
+  const EngineInfo& info = engine_->info();
+  return info.profiles.empty() ? info.shapes : info.profiles[size_t(profile_)];
+}
+
+bool Context::set_profile(int profile) {
+  return or_else(logger_, false, [&] {
+    const int count = std::max(1, int(engine_->info().profiles.size()));
+    if (profile < 0 || profile >= count)
+      fail(ErrorKind::usage, "there is no optimization profile ", profile, ": the engine has ", count);
+    if (profile == profile_) return true;
+    profile_ = profile;
+    for (const IoTensor& tensor : tensors_)
+      if (tensor.is_input && !is_known(tensor.dims)) shapes_.erase(tensor.name);
+    return true;
+  });
+}
+
 bool Context::set_input_shape(const std::string& name, const Dims& dims) {
   return or_else(logger_, false, [&] {
     const IoTensor* tensor = find(name);
     if (!tensor || !tensor->is_input) fail(ErrorKind::usage, "there is no input with the name '", name, "'");
     if (!is_known(dims)) fail(ErrorKind::usage, "the shape ", dims, " of '", name, "' has negative dimensions");
-    // It is judged by itself: inputs are set one after the other, and may be on their way to another profile.
-    const std::vector<Profile> profiles = profiles_of(*engine_);
-    const auto with_its_optimum = [&](const Profile& profile) {
-      std::vector<Dims> all;
-      for (const PortInfo& input : engine_->inputs())
-        all.push_back(input.name == name ? dims : profile.at(input.name).opt);
-      return all;
-    };
-    const auto holds = [&](const Profile& profile) {
-      const ShapeRange& range = profile.at(name);
-      bool is_in = dims.size() == range.min.size();
-      for (size_t axis = 0; is_in && axis < dims.size(); ++axis)
-        is_in = dims[axis] >= range.min[axis] && dims[axis] <= range.max[axis];
-      return is_in;
-    };
-    if (std::none_of(profiles.begin(), profiles.end(), holds)) engine_->check_shapes(with_its_optimum(profiles[0]));
+    // It is judged by itself: inputs are set one after the other.
+    const ShapeRange& range = ranges().at(name);
+    bool is_in = dims.size() == range.min.size();
+    for (size_t axis = 0; is_in && axis < dims.size(); ++axis)
+      is_in = dims[axis] >= range.min[axis] && dims[axis] <= range.max[axis];
+    if (!is_in)
+      fail(ErrorKind::usage, "'", name, "' is given the shape ", dims, ", which is not in optimization profile ",
+           profile_, ": it takes ", range.min, range.min == range.max ? "" : concat(" to ", range.max));
     shapes_[name] = dims;
     return true;
   });
@@ -143,23 +153,13 @@ int64_t Context::max_output_bytes(const std::string& name) const {
   return or_else(logger_, int64_t(-1), [&] {
     const PortInfo* port = output(name);
     if (!port) fail(ErrorKind::usage, "there is no output with the name '", name, "'");
-    const EngineInfo& info = engine_->info();
-    std::vector<std::vector<Dims>> largest;
-    if (inputs_without_shape().empty()) {
-      largest.push_back(input_shapes());
-    } else {
-      for (const auto& ranges : info.profiles.empty() ? std::vector{info.shapes} : info.profiles) {
-        std::vector<Dims>& shapes = largest.emplace_back();
-        for (const PortInfo& input : engine_->inputs()) shapes.push_back(ranges.at(input.name).max);
-      }
+    std::vector<Dims> shapes;
+    for (const PortInfo& input : engine_->inputs()) {
+      const auto set = shapes_.find(input.name);
+      shapes.push_back(set == shapes_.end() ? ranges().at(input.name).max : set->second);
     }
-    int64_t most = -1;
-    for (const std::vector<Dims>& shapes : largest) {
-      const Dims dims = dims_of(engine_->output_types(shapes)[size_t(port - engine_->outputs().data())]);
-      if (!is_known(dims)) return int64_t(-1);
-      most = std::max(most, byte_count(port->type.dtype, dims));
-    }
-    return most;
+    const Dims dims = dims_of(engine_->output_types(shapes)[size_t(port - engine_->outputs().data())]);
+    return is_known(dims) ? byte_count(port->type.dtype, dims) : -1;
   });
 }
 

@@ -51,7 +51,12 @@ class Context {
   Context(std::shared_ptr<const Engine> engine, Logger logger, std::shared_ptr<const WorkMemory> memory = nullptr);
 
   bool of_gpu() const { return bool(engine_->device().gpu); }
-  // False, with a line of severity error, for a name that is no input, and for dimensions that no profile holds.
+  // Inputs take the shapes of one profile of the engine, at first those of 0; another one leaves inputs that are open
+  // without a shape. False, with a line of severity error, where the engine has no such profile.
+  bool set_profile(int profile);
+  int profile() const { return profile_; }
+  // False, with a line of severity error, for a name that is no input, and for dimensions that the profile does not
+  // hold.
   bool set_input_shape(const std::string& name, const Dims& dims);
   // As set, or as the engine fixes it; of an output as it follows from the inputs. -1 for what is open still. Nothing
   // for a name that is no tensor.
@@ -60,7 +65,7 @@ class Context {
   std::vector<std::string> inputs_without_shape() const;
   bool set_address(const std::string& name, uintptr_t address);  // false for a name that is no tensor, and for 0
   uintptr_t address(const std::string& name) const;              // 0: not set
-  // The largest that an output of this shape takes; of an open one, of the profiles' largest shapes. -1: it depends on
+  // The largest that an output takes, with the profile's largest shapes of inputs that have none yet. -1: it depends on
   // data, or there is no such output.
   int64_t max_output_bytes(const std::string& name) const;
   // Takes the place of the output's address; null: takes it away. False for a name that is no output.
@@ -84,6 +89,7 @@ class Context {
   Arena::Source memory_;
   std::optional<Session> session_;  // always there
   std::vector<IoTensor> tensors_;
+  int profile_ = 0;
   std::map<std::string, Dims> shapes_;  // of inputs
   std::map<std::string, uintptr_t> addresses_;
   std::map<std::string, std::shared_ptr<const OutputAllocator>> allocators_;  // of outputs
@@ -93,6 +99,7 @@ class Context {
   std::unique_ptr<Queue> queue_;                        // of copies from and to a GPU; null until one is needed
 
   const IoTensor* find(const std::string& name) const;
+  const std::map<std::string, ShapeRange>& ranges() const;  // of the profile
   std::vector<Dims> input_shapes() const;
   const PortInfo* output(const std::string& name) const;
   uintptr_t address_of_output(const PortInfo& output, const Dims& dims, std::optional<void*> stream);

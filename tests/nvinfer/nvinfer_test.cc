@@ -318,8 +318,18 @@ TEST_F(Nvinfer, AContextRunsWhenEverythingIsSetAndSaysWhatIsMissing) {
   EXPECT_EQ(context.shape("none"), std::nullopt);
   EXPECT_FALSE(context.run(std::nullopt));
   EXPECT_TRUE(said("1 the shape of the input 'image' is not set"));
-  EXPECT_FALSE(context.set_input_shape("image", {2, 1, 8, 8}));
-  EXPECT_TRUE(said("none of the engine's 2 profiles"));
+  EXPECT_FALSE(context.set_input_shape("image", {4, 1, 8, 8}));
+  EXPECT_TRUE(
+      said("1 'image' is given the shape [4,1,8,8], which is not in optimization profile 0: it takes [1,1,8,8]"));
+  EXPECT_FALSE(context.set_profile(2));
+  EXPECT_FALSE(context.set_profile(-1));
+  EXPECT_TRUE(said("1 there is no optimization profile 2: the engine has 2"));
+  EXPECT_TRUE(context.set_input_shape("image", {1, 1, 8, 8}));
+  EXPECT_EQ(context.max_output_bytes("logits"), 40);
+  EXPECT_TRUE(context.set_profile(1));
+  EXPECT_EQ(context.inputs_without_shape(), std::vector<std::string>{"image"});
+  EXPECT_EQ(context.max_output_bytes("logits"), 160);
+  EXPECT_FALSE(context.set_input_shape("image", {1, 1, 8, 8}));
   EXPECT_FALSE(context.set_input_shape("image", {-1, 1, 8, 8}));
   EXPECT_FALSE(context.set_input_shape("logits", {4, 10}));
   EXPECT_TRUE(context.set_input_shape("image", {4, 1, 8, 8}));
@@ -582,6 +592,42 @@ TEST(HostMemory, EveryAddressIsLookedUpAndWritesBehindABufferAreCounted) {
   pinned[107] = 0;
   EXPECT_EQ(free_host(pinned, true), 8u);
   EXPECT_EQ(allocate_host(SIZE_MAX, false), nullptr);
+}
+
+TEST(HostMemory, ACopyEndsWhereAnAllocationDoesAndIsNoneWhereThereIsNoMemory) {
+  std::vector<char> mine(200, 7);
+  for (const size_t size : {size_t(100), size_t(1) << 24}) {
+    auto* const device = static_cast<char*>(allocate_host(size, false));
+    copy_host(device, CopyEnd::device, mine.data(), CopyEnd::host, 100);
+    copy_host(device + size - 1, CopyEnd::either, mine.data(), CopyEnd::either, 1);
+    EXPECT_EQ(device[99], 7);
+    EXPECT_THROW(copy_host(device + size - 1, CopyEnd::device, mine.data(), CopyEnd::host, 2), Error);
+    EXPECT_THROW(copy_host(device + size - 1, CopyEnd::either, mine.data(), CopyEnd::either, 2), Error);
+    EXPECT_THROW(copy_host(device, CopyEnd::device, at_address(64), CopyEnd::host, 4), Error);
+    EXPECT_THROW(set_host(device, 0, size + 1), Error);
+    set_host(device, 0, size);
+    EXPECT_EQ(device[99], 0);
+    EXPECT_EQ(free_host(device, false), 0u);
+    for (const CopyEnd end : {CopyEnd::host, CopyEnd::device, CopyEnd::either}) {
+      EXPECT_THROW(copy_host(device, end, mine.data(), CopyEnd::host, 1), Error);
+      EXPECT_THROW(copy_host(mine.data(), CopyEnd::host, device, end, 1), Error);
+    }
+    EXPECT_THROW(set_host(device, 0, 1), Error);
+  }
+  copy_host(at_address(64), CopyEnd::device, mine.data(), CopyEnd::host, 0);
+}
+
+TEST(HostMemory, AllocationsShareNoAddressAndOneThatIsFreeIsTakenAgainLate) {
+  std::vector<std::pair<char*, size_t>> all;
+  for (size_t i = 0; i < 50; ++i) all.emplace_back(static_cast<char*>(allocate_host(i * 5000, false)), i * 5000);
+  const auto freed = all[7];
+  free_host(freed.first, false);
+  all.erase(all.begin() + 7);
+  all.emplace_back(static_cast<char*>(allocate_host(freed.second, false)), freed.second);
+  EXPECT_NE(all.back().first, freed.first);
+  std::sort(all.begin(), all.end());
+  for (size_t i = 1; i < all.size(); ++i) EXPECT_GE(all[i].first, all[i - 1].first + all[i - 1].second + kHostPad);
+  for (const auto& [at, size] : all) EXPECT_EQ(free_host(at, false), 0u);
 }
 
 }  // namespace

@@ -8,8 +8,11 @@
 #error "this stand-in for the CUDA runtime is for C++"
 #endif
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <mutex>
+#include <set>
 
 #include "../temper_nvinfer.h"
 
@@ -23,6 +26,7 @@ enum cudaError_t {
   cudaSuccess = 0,
   cudaErrorInvalidValue = 1,
   cudaErrorMemoryAllocation = 2,
+  cudaErrorInvalidMemcpyDirection = 21,
   cudaErrorInvalidDevice = 101,
   cudaErrorInvalidResourceHandle = 400,
   cudaErrorNotSupported = 801,
@@ -87,7 +91,23 @@ inline cudaError_t release(void* memory, int pinned) noexcept {
   if (beyond) std::fprintf(stderr, "temper: the program wrote %zu bytes beyond a buffer\n", beyond);
   return cudaSuccess;
 }
-struct Stream {};  // everything that is put into one is done at once
+// Everything that is put into a stream is done at once: it is a number. Never destroyed, as programs destroy streams in
+// destructors of their own globals.
+struct Streams {
+  std::mutex mutex;
+  std::set<std::uintptr_t> live;
+  std::uintptr_t last = 0;
+};
+inline Streams& streams() noexcept {
+  static Streams* const the_one = new Streams;
+  return *the_one;
+}
+// A number in the place of an address that may be null.
+inline cudaError_t tell(int* to, int value) noexcept {
+  if (!to) return said(cudaErrorInvalidValue);
+  *to = value;
+  return cudaSuccess;
+}
 }  // namespace temper_host
 
 inline cudaError_t cudaMalloc(void** devPtr, std::size_t size) noexcept {
@@ -100,8 +120,11 @@ inline cudaError_t cudaHostAlloc(void** pHost, std::size_t size, unsigned int) n
 }
 inline cudaError_t cudaFreeHost(void* ptr) noexcept { return temper_host::release(ptr, 1); }
 inline cudaError_t cudaMemcpy(void* dst, void const* src, std::size_t count, cudaMemcpyKind kind) noexcept {
-  bool const to = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
-  bool const from = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
+  if (kind < cudaMemcpyHostToHost || kind > cudaMemcpyDefault)
+    return temper_host::said(cudaErrorInvalidMemcpyDirection);
+  int32_t const either = kind == cudaMemcpyDefault ? 2 : 0;
+  int32_t const to = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice ? 1 : either;
+  int32_t const from = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice ? 1 : either;
   return temper_host::said(temper_nv_host_copy(dst, to, src, from, count) ? cudaSuccess : cudaErrorInvalidValue);
 }
 inline cudaError_t cudaMemcpyAsync(void* dst, void const* src, std::size_t count, cudaMemcpyKind kind,
@@ -117,32 +140,31 @@ inline cudaError_t cudaMemsetAsync(void* devPtr, int value, std::size_t count, c
 
 inline cudaError_t cudaStreamCreate(cudaStream_t* pStream) noexcept {
   if (!pStream) return temper_host::said(cudaErrorInvalidValue);
-  *pStream = reinterpret_cast<cudaStream_t>(new temper_host::Stream);
+  temper_host::Streams& all = temper_host::streams();
+  std::lock_guard<std::mutex> const lock(all.mutex);
+  all.live.insert(++all.last);
+  *pStream = reinterpret_cast<cudaStream_t>(all.last);
   return cudaSuccess;
 }
 inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t* pStream, unsigned int) noexcept {
   return cudaStreamCreate(pStream);
 }
 inline cudaError_t cudaStreamDestroy(cudaStream_t stream) noexcept {
-  if (!stream) return temper_host::said(cudaErrorInvalidResourceHandle);
-  delete reinterpret_cast<temper_host::Stream*>(stream);
-  return cudaSuccess;
+  temper_host::Streams& all = temper_host::streams();
+  std::lock_guard<std::mutex> const lock(all.mutex);
+  bool const is_there = all.live.erase(reinterpret_cast<std::uintptr_t>(stream)) != 0;
+  return temper_host::said(is_there ? cudaSuccess : cudaErrorInvalidResourceHandle);
 }
 inline cudaError_t cudaStreamSynchronize(cudaStream_t) noexcept { return cudaSuccess; }
 inline cudaError_t cudaDeviceSynchronize() noexcept { return cudaSuccess; }
 
-inline cudaError_t cudaGetDeviceCount(int* count) noexcept {
-  *count = 1;
-  return cudaSuccess;
-}
-inline cudaError_t cudaGetDevice(int* device) noexcept {
-  *device = 0;
-  return cudaSuccess;
-}
+inline cudaError_t cudaGetDeviceCount(int* count) noexcept { return temper_host::tell(count, 1); }
+inline cudaError_t cudaGetDevice(int* device) noexcept { return temper_host::tell(device, 0); }
 inline cudaError_t cudaSetDevice(int device) noexcept {
   return temper_host::said(device ? cudaErrorInvalidDevice : cudaSuccess);
 }
 inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp* prop, int device) noexcept {
+  if (!prop) return temper_host::said(cudaErrorInvalidValue);
   if (device) return temper_host::said(cudaErrorInvalidDevice);
   *prop = cudaDeviceProp{};
   std::strcpy(prop->name, "host memory (no CUDA device)");
@@ -151,19 +173,11 @@ inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp* prop, int device) noe
 
 // Of compute capability 0.0.
 inline cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr, int device) noexcept {
-  if (device || !value) return temper_host::said(cudaErrorInvalidDevice);
-  *value = 0;
-  return cudaSuccess;
+  return device ? temper_host::said(cudaErrorInvalidDevice) : temper_host::tell(value, 0);
 }
 // Of no CUDA.
-inline cudaError_t cudaDriverGetVersion(int* driverVersion) noexcept {
-  *driverVersion = 0;
-  return cudaSuccess;
-}
-inline cudaError_t cudaRuntimeGetVersion(int* runtimeVersion) noexcept {
-  *runtimeVersion = 0;
-  return cudaSuccess;
-}
+inline cudaError_t cudaDriverGetVersion(int* driverVersion) noexcept { return temper_host::tell(driverVersion, 0); }
+inline cudaError_t cudaRuntimeGetVersion(int* runtimeVersion) noexcept { return temper_host::tell(runtimeVersion, 0); }
 
 // What a GPU alone has.
 namespace temper_host {
@@ -228,6 +242,7 @@ inline char const* cudaGetErrorName(cudaError_t error) noexcept {
     case cudaSuccess: return "cudaSuccess";
     case cudaErrorInvalidValue: return "cudaErrorInvalidValue";
     case cudaErrorMemoryAllocation: return "cudaErrorMemoryAllocation";
+    case cudaErrorInvalidMemcpyDirection: return "cudaErrorInvalidMemcpyDirection";
     case cudaErrorInvalidDevice: return "cudaErrorInvalidDevice";
     case cudaErrorInvalidResourceHandle: return "cudaErrorInvalidResourceHandle";
     case cudaErrorNotSupported: return "cudaErrorNotSupported";
@@ -240,6 +255,7 @@ inline char const* cudaGetErrorString(cudaError_t error) noexcept {
     case cudaSuccess: return "no error";
     case cudaErrorInvalidValue: return "invalid argument (the bytes are in no allocation of this process)";
     case cudaErrorMemoryAllocation: return "out of memory";
+    case cudaErrorInvalidMemcpyDirection: return "invalid copy direction for memcpy";
     case cudaErrorInvalidDevice: return "invalid device ordinal (there is one, which is host memory)";
     case cudaErrorInvalidResourceHandle: return "invalid resource handle";
     case cudaErrorNotSupported: return "operation not supported (there is no GPU)";

@@ -112,7 +112,7 @@ class _Batches:
         """Why a batch of so many bytes may not be read there, where the program's memory is known; else ""."""
         if _host_cuda.is_installed():
             try:
-                _host_cuda.bytes_at(address, size, name)
+                _host_cuda.check(address, size, name)
             except _host_cuda.Error as error:
                 return str(error)
         return ""

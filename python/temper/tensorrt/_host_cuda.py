@@ -16,10 +16,9 @@ from typing import Any
 
 import numpy
 
-PAD = 1 << 16
-"""Bytes behind every allocation, looked at when it is freed: programs write beyond their buffers, and a GPU lets them."""
-_PATTERN, _ALIGNMENT = 0xA5, 256
-_live: dict[int, DeviceAllocation] = {}
+from .. import _temper
+from .._error import Error as TemperError
+
 _installed = False
 
 
@@ -27,15 +26,25 @@ class Error(Exception):
     """Of pycuda's classes of errors, all of them."""
 
 
+def _tried(call: Any, *arguments: Any) -> Any:
+    """What a call of the library gives; Error where it fails."""
+    try:
+        return call(*arguments)
+    except TemperError as error:
+        raise Error(str(error)) from None
+    except TypeError:
+        raise Error(f"no address or no number of bytes is among {arguments}") from None
+
+
 class DeviceAllocation:
     """Bytes that the program calls memory of the device."""
 
     def __init__(self, size: int) -> None:
-        whole: Any = numpy.full(size + PAD + _ALIGNMENT, _PATTERN, numpy.uint8)
-        self._bytes: Any = whole[-whole.ctypes.data % _ALIGNMENT :][: size + PAD]
-        self.size = size
-        self._address = int(self._bytes.ctypes.data)
-        _live[self._address] = self
+        self.size, self._is_free = size, True
+        self._address: int = _tried(_temper.nv_host_allocate, size)
+        if not self._address:
+            raise Error(f"cuMemAlloc failed: there is no room for {size} bytes")
+        self._is_free = False
 
     def __int__(self) -> int:
         return self._address
@@ -43,37 +52,54 @@ class DeviceAllocation:
     __index__ = __int__
 
     def free(self) -> None:
-        if _live.pop(self._address, None) is None:
+        if self._is_free:
             raise Error("cuMemFree failed: the memory is free already")
-        beyond = numpy.flatnonzero(self._bytes[self.size :] != _PATTERN)
-        if len(beyond):
-            print(f"temper: the program wrote {int(beyond[-1]) + 1} bytes beyond a buffer of {self.size}", file=sys.stderr)
-        self._bytes = None
+        self._is_free = True
+        beyond = _temper.nv_host_free(self._address)
+        if beyond:
+            print(f"temper: the program wrote {beyond} bytes beyond a buffer of {self.size}", file=sys.stderr)
 
     def __del__(self) -> None:
-        if _live.get(self._address) is self:
+        if not self._is_free:
             self.free()
 
 
-def bytes_at(address: Any, size: int, what: str) -> Any:
-    """The bytes there, as an array; Error where no live allocation holds them."""
-    at = int(address)
-    for start, allocation in _live.items():
-        # Within the padding, too: what is beyond is said when it is freed.
-        if start <= at and at + size <= start + allocation.size + PAD and at < start + max(allocation.size, 1):
-            return allocation._bytes[at - start : at - start + size]
-    raise Error(f"{what}: {size} bytes at {at:#x} are in no allocation of this process (of {len(_live)} that are live)")
+def check(address: Any, size: int, what: str) -> None:
+    """Error where a run may not have these bytes: they are in no live allocation, nor right behind it."""
+    _tried(_temper.nv_host_check, int(address), size, what)
+
+
+_EITHER = 2
+_ENDS = {0: (0, 0), 1: (1, 0), 2: (0, 1), 3: (1, 1), 4: (_EITHER, _EITHER)}
+"""Whether both ends of a copy are a device's, by the numbers of cudaMemcpyKind."""
+
+
+def copy(to: Any, source: Any, size: int, kind: int) -> None:
+    """Error where a byte is in no allocation of the device that it should be in, or nowhere."""
+    if kind not in _ENDS:
+        raise Error(f"there is no cudaMemcpyKind {kind}")
+    to_end, from_end = _ENDS[kind]
+    _tried(_temper.nv_host_copy, int(to), to_end, int(source), from_end, size)
+
+
+def fill(address: Any, value: int, size: int) -> None:
+    _tried(_temper.nv_host_set, int(address), value, size)
 
 
 def is_installed() -> bool:
     return _installed
 
 
-def _raw(array: Any) -> Any:
+def at_array(array: Any, writes: bool = False) -> tuple[int, int]:
+    """Where the bytes of an array of the host begin, and how many they are."""
     view = memoryview(array)
     if not view.c_contiguous:
         raise ValueError("ndarray is not contiguous")
-    return numpy.frombuffer(view.cast("B"), numpy.uint8) if view.nbytes else numpy.empty(0, numpy.uint8)
+    if writes and view.readonly:
+        raise ValueError("the destination cannot be written")
+    if not view.nbytes:
+        return 0, 0
+    return int(numpy.frombuffer(view.cast("B"), numpy.uint8).ctypes.data), view.nbytes
 
 
 def mem_alloc(size: int) -> DeviceAllocation:
@@ -81,15 +107,13 @@ def mem_alloc(size: int) -> DeviceAllocation:
 
 
 def memcpy_htod(dest: Any, src: Any) -> None:
-    raw = _raw(src)
-    bytes_at(dest, raw.size, "cuMemcpyHtoD")[:] = raw
+    at, size = at_array(src)
+    copy(dest, at, size, 1)
 
 
 def memcpy_dtoh(dest: Any, src: Any) -> None:
-    view = memoryview(dest)
-    if view.readonly or not view.c_contiguous:
-        raise ValueError("the destination cannot be written as it lies")
-    view.cast("B")[:] = bytes_at(src, view.nbytes, "cuMemcpyDtoH").tobytes()
+    at, size = at_array(dest, writes=True)
+    copy(at, src, size, 2)
 
 
 def memcpy_htod_async(dest: Any, src: Any, stream: Any = None) -> None:
@@ -177,28 +201,19 @@ class _Cudart:
         return 0
 
     def cudaMalloc(self, pointer: Any, size: Any) -> int:
-        allocation = DeviceAllocation(_number(size))
-        self._allocations[int(allocation)] = allocation
-        pointer._obj.value = int(allocation)
-        return 0
+        def allocate() -> None:
+            allocation = DeviceAllocation(_number(size))
+            self._allocations[int(allocation)] = allocation
+            pointer._obj.value = int(allocation)
+
+        return self._done(allocate)
 
     def cudaFree(self, pointer: Any) -> int:
         at = _number(pointer)
         return self._done(lambda: self._allocations.pop(at).free()) if at else 0
 
     def cudaMemcpy(self, to: Any, source: Any, size: Any, kind: Any) -> int:
-        count = _number(size)
-
-        def part(pointer: Any, on_device: Any, what: str) -> Any:
-            if on_device:
-                return bytes_at(_number(pointer), count, what)
-            return numpy.frombuffer((ctypes.c_ubyte * count).from_address(_number(pointer)), numpy.uint8)
-
-        def copy() -> None:
-            direction = _number(kind)  # to the device: 1 and 3; from it: 2 and 3
-            part(to, direction in (1, 3), "cudaMemcpy to")[:] = part(source, direction in (2, 3), "cudaMemcpy from")
-
-        return self._done(copy) if count else 0
+        return self._done(lambda: copy(_number(to), _number(source), _number(size), _number(kind)))
 
     def cudaMemcpyAsync(self, to: Any, source: Any, size: Any, kind: Any, stream: Any) -> int:
         return self.cudaMemcpy(to, source, size, kind)

@@ -51,7 +51,11 @@ def _refused(why: Any) -> cudaError_t:
 
 
 def cudaMalloc(size: int) -> tuple[Any, ...]:
-    allocation = _host_cuda.DeviceAllocation(int(size))
+    try:
+        allocation = _host_cuda.DeviceAllocation(int(size))
+    except _host_cuda.Error as error:
+        _refused(error)
+        return cudaError_t.cudaErrorMemoryAllocation, 0
     _device[int(allocation)] = allocation
     return _SUCCESS, int(allocation)
 
@@ -86,29 +90,20 @@ def cudaFreeHost(pointer: Any) -> tuple[Any, ...]:
     return (_SUCCESS,)
 
 
-def _bytes(of: Any, size: int, on_device: bool, what: str) -> Any:
-    """The bytes there: of an address, or of an array of the host."""
-    if on_device:
-        return _host_cuda.bytes_at(of, size, what)
-    if not isinstance(of, (numpy.ndarray, bytes, bytearray, memoryview)):
-        at = int(of.value or 0 if isinstance(of, ctypes.c_void_p) else of)
-        if not at:
-            raise _host_cuda.Error(f"{what}: the address is null")
-        return numpy.frombuffer((ctypes.c_ubyte * size).from_address(at), numpy.uint8)
-    view = memoryview(of)
-    if not view.c_contiguous or view.nbytes < size:
-        raise _host_cuda.Error(f"{what}: the array does not hold {size} bytes as they lie")
-    return numpy.frombuffer(view.cast("B"), numpy.uint8)[:size]
+def _at(of: Any, size: int, writes: bool) -> int:
+    """The address of bytes: a number, or that of an array of the host, which holds as many."""
+    if isinstance(of, (numpy.ndarray, bytes, bytearray, memoryview)):
+        at, held = _host_cuda.at_array(of, writes)
+        if held < size:
+            raise _host_cuda.Error(f"the array holds {held} bytes, and {size} are copied")
+        return at
+    return int(of.value or 0 if isinstance(of, ctypes.c_void_p) else of)
 
 
 def cudaMemcpy(dst: Any, src: Any, count: int, kind: Any) -> tuple[Any, ...]:
-    size, direction = int(count), int(kind)
-    if direction == cudaMemcpyKind.cudaMemcpyDefault:
-        return (_refused("cudaMemcpy: cudaMemcpyDefault is not in the stand-in: host and device are one memory"),)
-    if not size:
-        return (_SUCCESS,)
+    size = int(count)
     try:
-        _bytes(dst, size, direction in (1, 3), "cudaMemcpy to")[:] = _bytes(src, size, direction in (2, 3), "cudaMemcpy from")
+        _host_cuda.copy(_at(dst, size, True), _at(src, size, False), size, int(kind))
     except (_host_cuda.Error, TypeError, ValueError) as error:
         return (_refused(error),)
     return (_SUCCESS,)
@@ -120,7 +115,7 @@ def cudaMemcpyAsync(dst: Any, src: Any, count: int, kind: Any, stream: Any = 0) 
 
 def cudaMemset(pointer: Any, value: int, count: int) -> tuple[Any, ...]:
     try:
-        _host_cuda.bytes_at(pointer, int(count), "cudaMemset")[:] = int(value) & 255
+        _host_cuda.fill(pointer, int(value) & 255, int(count))
     except _host_cuda.Error as error:
         return (_refused(error),)
     return (_SUCCESS,)

@@ -114,7 +114,7 @@ class _WorkMemory:
             return None
         address = address_of(at)
         if address and _host_cuda.is_installed():
-            _host_cuda.bytes_at(address, size, "the allocator's memory")
+            _host_cuda.check(address, size, "the allocator's memory")
         return address
 
     def release(self, address: int) -> None:
@@ -558,7 +558,7 @@ class _Allocator:
             return None
         address = address_of(at)
         if address and _host_cuda.is_installed():
-            _host_cuda.bytes_at(address, size, name)
+            _host_cuda.check(address, size, name)
         return address
 
     def notify_shape(self, name: str, dims: tuple[int, ...]) -> None:
@@ -568,14 +568,14 @@ class _Allocator:
 class IExecutionContext(Scoped):
     """Runs an engine, for one thread at a time. Addresses are of the GPU's memory; of the host's for an engine of a CPU."""
 
-    __slots__ = ("_engine", "_log", "_native", "_of", "_profile", "_allocators", "_profiler", "_emits", "_name", "_debug_sync", "_nvtx_verbosity",
+    __slots__ = ("_engine", "_log", "_native", "_of", "_allocators", "_profiler", "_emits", "_name", "_debug_sync", "_nvtx_verbosity",
                  "_persistent_cache_limit", "_device_memory", "__weakref__")  # fmt: skip
 
     def __init__(self, engine: ICudaEngine) -> None:
         self._engine, self._of, self._log = engine, engine._native, engine._log.child()
         allocator = engine._gpu_allocator
         self._native = _temper.NvContext(engine._native, self._log, None if allocator is None else _WorkMemory(allocator))
-        self._profile, self._profiler, self._emits = 0, None, True
+        self._profiler, self._emits = None, True
         _goes_at_exit(self)
         self._allocators: dict[str, IOutputAllocator] = {}
         self._name, self._debug_sync, self._nvtx_verbosity, self._persistent_cache_limit, self._device_memory = "", False, _DETAILED, 0, 0
@@ -602,7 +602,7 @@ class IExecutionContext(Scoped):
 
     @property
     def active_optimization_profile(self) -> int:
-        return self._profile
+        return self._native.profile
 
     @active_optimization_profile.setter
     def active_optimization_profile(self, profile_index: int) -> None:
@@ -610,11 +610,8 @@ class IExecutionContext(Scoped):
             raise RuntimeError(f"there is no optimization profile {profile_index}")
 
     def set_optimization_profile_async(self, profile_index: int, stream_handle: int) -> Any:
-        if not 0 <= profile_index < self._engine.num_optimization_profiles:
-            self._log(int(Severity.ERROR), f"the engine has no profile {profile_index}")
-            return False
-        self._profile = profile_index
-        return True
+        """Shapes of inputs are those of this profile from then on; those that were set for another one are no longer."""
+        return self._native.set_profile(profile_index)
 
     def set_input_shape(self, name: str, shape: Sequence[int]) -> Any:
         return self._native.set_input_shape(name, dims_of(shape))
@@ -702,7 +699,7 @@ class IExecutionContext(Scoped):
                 at, size = self._native.address(name), volume(self._native.shape(name)) * SIZES.get(self._engine._tensors[name][0], 8)
                 try:
                     if at:
-                        _host_cuda.bytes_at(at, max(size, 0), name)
+                        _host_cuda.check(at, max(size, 0), name)
                 except _host_cuda.Error as error:
                     self._log(int(Severity.ERROR), str(error))
                     return False
@@ -711,9 +708,9 @@ class IExecutionContext(Scoped):
     def _set(self, bindings: Sequence[Any]) -> Any:
         addresses = [address_of(pointer) for pointer in bindings]  # None among them is a TypeError, before anything runs
         count = len(self._engine._names)
-        first = self._profile * count if hasattr(type(self._engine), "num_bindings") else 0  # 8.6 has bindings for each profile
+        first = self._native.profile * count if hasattr(type(self._engine), "num_bindings") else 0  # 8.6 has bindings for each profile
         if len(addresses) < first + count:
-            self._log(int(Severity.ERROR), f"{len(addresses)} bindings were given; those of profile {self._profile} are {first} to {first + count - 1}")
+            self._log(int(Severity.ERROR), f"{len(addresses)} bindings were given; those of profile {self._native.profile} are {first} to {first + count - 1}")
             return False
         addresses = addresses[first : first + count]
         return all([self._native.set_address(name, at) for name, at in zip(self._engine._names, addresses)])
@@ -723,8 +720,8 @@ class IExecutionContext(Scoped):
 
     def set_binding_shape(self, binding: int, shape: Sequence[int]) -> Any:
         of = operator.index(binding) // len(self._engine._names)
-        if of != self._profile:
-            self._log(int(Severity.ERROR), f"the binding {binding} is of profile {of}, and profile {self._profile} is active")
+        if of != self._native.profile:
+            self._log(int(Severity.ERROR), f"the binding {binding} is of profile {of}, and profile {self._native.profile} is active")
             return False
         return self.set_input_shape(self._engine._binding(binding), shape)
 

@@ -113,7 +113,10 @@ int main(int, char** argv) {
     show("fp32 4", y);
 #endif
     EXPECT(!context->setInputShape("image", Dims4(2, 1, 8, 8)));  // between the profiles
-    EXPECT(!logger.said("is not set") && logger.said("profiles"));
+    EXPECT(!context->setInputShape("image", Dims4(4, 1, 8, 8)) && !logger.said("in optimization profile 1"));
+    EXPECT(!other->setInputShape("image", Dims4(1, 1, 8, 8)) && logger.said("in optimization profile 1"));
+    EXPECT(context->setOptimizationProfileAsync(1, nullptr) && context->inferShapes(0, nullptr) == 1);
+    EXPECT(!logger.said("is not set") && context->setInputShape("image", Dims4(4, 1, 8, 8)));
   }
 
   // INT8 in the shape of a profile of its own.

@@ -118,6 +118,36 @@ int main(int, char** argv) {
   EXPECT(cudaGetLastError() == cudaErrorInvalidValue && cudaGetLastError() == cudaSuccess);
   EXPECT(cudaMemcpy(input.at, mine.data(), 1 << 20, cudaMemcpyHostToDevice) != cudaSuccess);
   EXPECT(cudaFree(mine.data()) != cudaSuccess && cudaSetDevice(1) == cudaErrorInvalidDevice);
+  for (cudaMemcpyKind kind : {cudaMemcpyHostToDevice, cudaMemcpyDefault}) {
+    EXPECT(cudaMemcpy(input.at, mine.data(), 512, kind) == cudaSuccess);
+    EXPECT(cudaMemcpy(input.at, mine.data(), 516, kind) == cudaErrorInvalidValue);  // one more than it has
+    EXPECT(cudaMemcpy(reinterpret_cast<void*>(64), mine.data(), 64, kind) == cudaErrorInvalidValue);
+    EXPECT(cudaMemcpy(nullptr, mine.data(), 64, kind) == cudaErrorInvalidValue);
+    EXPECT(cudaMemcpyAsync(input.at, reinterpret_cast<void*>(64), 64, kind, nullptr) == cudaErrorInvalidValue);
+    for (std::size_t size : {std::size_t{512}, std::size_t{1} << 24}) {
+      void* gone = nullptr;
+      EXPECT(cudaMalloc(&gone, size) == cudaSuccess && cudaFree(gone) == cudaSuccess);
+      EXPECT(cudaMemcpy(gone, mine.data(), 512, kind) == cudaErrorInvalidValue);
+      EXPECT(cudaMemcpy(mine.data(), gone, 512, kind == cudaMemcpyDefault ? kind : cudaMemcpyDeviceToHost) ==
+             cudaErrorInvalidValue);
+      EXPECT(cudaMemcpy(mine.data(), gone, 512, cudaMemcpyHostToHost) == cudaErrorInvalidValue);
+      EXPECT(cudaMemsetAsync(gone, 0, 512, nullptr) == cudaErrorInvalidValue);
+      EXPECT(cudaFree(gone) == cudaErrorInvalidValue);
+      void* freed[] = {gone, output.at};
+      EXPECT(!context->executeV2(freed) && logger.said("no device memory"));
+    }
+  }
+  EXPECT(cudaMemset(input.at, 0, 513) == cudaErrorInvalidValue && cudaMemset(input.at, 0, 512) == cudaSuccess);
+  EXPECT(cudaMemset(mine.data(), 0, 4) == cudaErrorInvalidValue);
+  EXPECT(cudaMemcpy(input.at, mine.data(), 4, static_cast<cudaMemcpyKind>(7)) == cudaErrorInvalidMemcpyDirection);
+  EXPECT(cudaMemcpy(reinterpret_cast<void*>(64), mine.data(), 0, cudaMemcpyHostToDevice) == cudaSuccess);
+  EXPECT(cudaFree(reinterpret_cast<void*>(64)) == cudaErrorInvalidValue);
+  EXPECT(cudaFree(static_cast<char*>(input.at) + 64) == cudaErrorInvalidValue);
+  cudaStream_t stream = nullptr;
+  EXPECT(cudaStreamCreate(&stream) == cudaSuccess && cudaStreamDestroy(stream) == cudaSuccess);
+  EXPECT(cudaStreamDestroy(stream) == cudaErrorInvalidResourceHandle);
+  EXPECT(cudaGetDeviceCount(nullptr) == cudaErrorInvalidValue && cudaGetDevice(nullptr) == cudaErrorInvalidValue);
+  EXPECT(cudaGetDeviceProperties(nullptr, 0) == cudaErrorInvalidValue);
   void* pinned = nullptr;
   EXPECT(cudaMallocHost(&pinned, 100) == cudaSuccess && cudaFree(pinned) != cudaSuccess);
   static_cast<char*>(pinned)[127] = 0;  // the test looks for the warning of 28 bytes
