@@ -11,16 +11,45 @@
 
 namespace nvinfer1 {
 
-enum class NetworkDefinitionCreationFlag : int32_t { kEXPLICIT_BATCH = 0, kSTRONGLY_TYPED = 1 };
+enum class NetworkDefinitionCreationFlag : int32_t {
+#if TEMPER_NVINFER_API < 1000
+  kEXPLICIT_BATCH = 0,
+  kSTRONGLY_TYPED = 2,  // Temper's own number: the release does not have it
+#elif TEMPER_NVINFER_API < 1100
+  kEXPLICIT_BATCH = 0,
+  kSTRONGLY_TYPED = 1,
+#else
+  kSTRONGLY_TYPED = 0,  // in any case
+#endif
+};
 using NetworkDefinitionCreationFlags = uint32_t;
 
-// Those of precisions are permissions. What asks for something that is not in Temper ends the build by name.
+// Those of precisions are permissions. What asks for something that is not in Temper ends the build by name. Releases
+// have numbers of their own (src/nvinfer/flags.cc).
 enum class BuilderFlag : int32_t {
-#if TEMPER_NVINFER_API < 1100
+#if TEMPER_NVINFER_API < 1000
   kFP16 = 0,
   kINT8 = 1,
-  kBF16 = 17,
-#endif
+  kDEBUG = 2,
+  kGPU_FALLBACK = 3,
+  kSTRICT_TYPES = 4,
+  kREFIT = 5,
+  kDISABLE_TIMING_CACHE = 6,
+  kTF32 = 7,
+  kSPARSE_WEIGHTS = 8,
+  kSAFETY_SCOPE = 9,
+  kOBEY_PRECISION_CONSTRAINTS = 10,
+  kPREFER_PRECISION_CONSTRAINTS = 11,
+  kDIRECT_IO = 12,
+  kREJECT_EMPTY_ALGORITHMS = 13,
+  kENABLE_TACTIC_HEURISTIC = 14,
+  kVERSION_COMPATIBLE = 15,
+  kEXCLUDE_LEAN_RUNTIME = 16,
+  kFP8 = 17,
+  kBF16 = 18,  // Temper's own number: the release does not have it
+#elif TEMPER_NVINFER_API < 1100
+  kFP16 = 0,
+  kINT8 = 1,
   kDEBUG = 2,
   kGPU_FALLBACK = 3,
   kREFIT = 4,
@@ -34,17 +63,27 @@ enum class BuilderFlag : int32_t {
   kREJECT_EMPTY_ALGORITHMS = 12,
   kVERSION_COMPATIBLE = 13,
   kEXCLUDE_LEAN_RUNTIME = 14,
-#if TEMPER_NVINFER_API < 1100
   kFP8 = 15,
-#endif
-#if TEMPER_NVINFER_API < 1000
-  kSTRICT_TYPES = 30,
-#endif
-#if TEMPER_NVINFER_API >= 1000
   kERROR_ON_TIMING_CACHE_MISS = 16,
+  kBF16 = 17,
   kDISABLE_COMPILATION_CACHE = 18,
   kSTRIP_PLAN = 19,
   kWEIGHT_STREAMING = 21,
+#else
+  kDEBUG = 2,
+  kGPU_FALLBACK = 3,
+  kREFIT = 4,
+  kDISABLE_TIMING_CACHE = 5,
+  kTF32 = 6,
+  kSPARSE_WEIGHTS = 7,
+  kSAFETY_SCOPE = 8,
+  kDIRECT_IO = 11,
+  kVERSION_COMPATIBLE = 12,
+  kEXCLUDE_LEAN_RUNTIME = 13,
+  kERROR_ON_TIMING_CACHE_MISS = 15,
+  kDISABLE_COMPILATION_CACHE = 17,
+  kSTRIP_PLAN = 18,
+  kWEIGHT_STREAMING = 20,
 #endif
 };
 using BuilderFlags = uint32_t;
@@ -107,8 +146,7 @@ class INetworkDefinition : public stand_in::Recorded {
       : Recorded(lines),
         builder_(builder),
         flags_(flags),
-        network_(temper_nv_network_new(static_cast<int32_t>(flags >> 1 & 1), TEMPER_NVINFER_API < 1000, lines_.log()),
-                 lines_.log()) {}
+        network_(temper_nv_network_new(flags, TEMPER_NVINFER_API, lines_.log()), lines_.log()) {}
 
   IBuilder& getBuilder() const noexcept { return builder_; }
   char const* getName() const noexcept { return temper_nv_network_name(network_.native); }
@@ -392,7 +430,6 @@ class INetworkDefinition : public stand_in::Recorded {
 
   // For the parser and the builder.
   temper_nv_network* native() const noexcept { return network_.native; }
-  bool is_strongly_typed() const noexcept { return flags_ >> 1 & 1; }
   void filled() noexcept { network_.forget(); }
 
  private:
@@ -647,11 +684,11 @@ class IBuilderConfig : public stand_in::Object {
 #else
     temper_nv_calibrator const* const calibrator = nullptr;
 #endif
-    uint32_t const precisions = 1u << 0 | 1u << 1 | 1u << 6 | 1u << 15 | 1u << 17;
     temper_nv_config config{};
     config.device = stand_in::device();
     config.guarded = stand_in::kGuarded;
-    config.flags = network.is_strongly_typed() ? flags_ & ~precisions : flags_;
+    config.flags = flags_;
+    config.api = TEMPER_NVINFER_API;
     config.runs_on_dla = runs_on_dla();
     config.capability = static_cast<int32_t>(capability_);
     config.hardware_compatibility = static_cast<int32_t>(compatibility_);

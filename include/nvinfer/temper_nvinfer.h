@@ -44,9 +44,8 @@ int32_t temper_nv_computes(const char* device, const char* precision, temper_nv_
 /* A network, which a parser fills, or the program layer by layer. Layers and tensors have numbers from 0 on, which they
  * keep. A number that is -1, and a count of -1, says that it failed. */
 typedef struct temper_nv_network temper_nv_network;
-/* `is_strongly_typed`: floats have the types of inputs and weights. `integers_are_int32`: shapes that layers give, and
- * what a model takes and gives as int64. */
-temper_nv_network* temper_nv_network_new(int32_t is_strongly_typed, int32_t integers_are_int32, temper_nv_log log);
+/* `flags`: 1 << NetworkDefinitionCreationFlag, by the numbers of the release `api` (TEMPER_NVINFER_API). */
+temper_nv_network* temper_nv_network_new(uint32_t flags, int32_t api, temper_nv_log log);
 void temper_nv_network_free(temper_nv_network* network);
 /* Reads a model's bytes, or where `path` is not null the file there. Where it is wrong: 0, a call of `error` for each
  * line, and the network is as before. */
@@ -148,7 +147,8 @@ typedef struct temper_nv_range {
 typedef struct temper_nv_config {
   const char* device;
   int32_t guarded;                          /* a calibrator's addresses, as in temper_nv_engine_load() */
-  uint32_t flags;                           /* 1 << BuilderFlag */
+  uint32_t flags;                           /* 1 << BuilderFlag, by the numbers of the release `api` */
+  int32_t api;                              /* TEMPER_NVINFER_API */
   int32_t runs_on_dla;                      /* not 0: that was asked for */
   int32_t capability;                       /* a number of EngineCapability */
   int32_t hardware_compatibility, platform; /* of HardwareCompatibilityLevel and RuntimePlatform */

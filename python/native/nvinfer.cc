@@ -238,7 +238,6 @@ nb::bytes build(const nvinfer::Network& network, nb::dict given, nb::object log)
     value = nb::cast<std::decay_t<decltype(value)>>(given[name]);
   };
   read("device", config.device);
-  nvinfer::take_flags(config, nb::cast<uint32_t>(given["flags"]));
   read("workspace", config.workspace);
   const auto profile_of = [](nb::handle given_profile) {
     nvinfer::Profile profile;
@@ -249,18 +248,19 @@ nb::bytes build(const nvinfer::Network& network, nb::dict given, nb::object log)
   for (nb::handle profile : nb::cast<nb::list>(given["profiles"])) config.profiles.push_back(profile_of(profile));
   config.calibration = profile_of(given["calibration"]);
   if (!given["timings"].is_none()) config.timings = nb::cast<Timings&>(given["timings"]).cache;
+  nvinfer::take_flags(
+      config, nvinfer::flags_of(nb::cast<uint32_t>(given["flags"]), nvinfer::Release(nb::cast<int>(given["release"]))));
   if (!given["calibrator"].is_none())
     config.calibrator = std::make_shared<const nvinfer::Calibrator>(
         calibrator_of(given["calibrator"], nb::cast<std::string>(given["method"]), raised));
   if (!given["monitor"].is_none())
     config.monitor = std::make_shared<const nvinfer::ProgressMonitor>(monitor_of(given["monitor"], raised));
   const nvinfer::Logger logger = logger_of(std::move(log));
-  const bool refits = nb::cast<bool>(given["refit"]);
   std::string plan;
   {
     const WithoutGil released;
-    plan = refits ? nvinfer::build_refittable(network, config, logger)
-                  : nvinfer::build_serialized(network, config, logger);
+    plan = config.refit ? nvinfer::build_refittable(network, config, logger)
+                        : nvinfer::build_serialized(network, config, logger);
   }
   if (raised) std::rethrow_exception(raised);
   return nb::bytes(plan.data(), plan.size());
@@ -280,8 +280,10 @@ void bind_nvinfer(nb::module_& module) {
   using nvinfer::Network;
   using nvinfer::Setting;
   nb::class_<Network>(module, "NvNetwork")
-      .def("__init__", [](Network* self, bool keeps_float_types,
-                          bool integers_are_int32) { new (self) Network({keeps_float_types, integers_are_int32}); })
+      // Flags by the numbers of a release, which is an index of nv_releases().
+      .def("__init__", [](Network* self, uint32_t flags,
+                          int release) { new (self) Network(nvinfer::rules_of(flags, nvinfer::Release(release))); })
+      .def_prop_ro("is_strongly_typed", &Network::is_strongly_typed)
       .def("parse",
            [](Network& self, const nb::bytes& onnx, const std::string& path) {
              std::string bytes(onnx.c_str(), onnx.size());
@@ -366,8 +368,15 @@ void bind_nvinfer(nb::module_& module) {
       .def("name_dim", edit(&Network::name_dim))
       .def("dim_name", &Network::dim_name);
   // What the numbers ask for that is not here, a text each.
-  module.def("nv_refusals", [](uint32_t flags, bool on_dla, int capability, int hardware_compatibility, int platform) {
-    return nvinfer::refusals({flags, on_dla, capability, hardware_compatibility, platform});
+  module.def("nv_refusals",
+             [](uint32_t flags, int release, bool on_dla, int capability, int hardware_compatibility, int platform) {
+               return nvinfer::refusals({nvinfer::flags_of(flags, nvinfer::Release(release)), on_dla, capability,
+                                         hardware_compatibility, platform});
+             });
+  module.def("nv_builder_flags", [](int release) {
+    nb::dict numbers;
+    for (const auto& [name, number] : nvinfer::builder_flags(nvinfer::Release(release))) numbers[name.c_str()] = number;
+    return numbers;
   });
   module.def("nv_build", build);
   nb::class_<nvinfer::Refitter>(module, "NvRefitter")

@@ -371,13 +371,61 @@ class TensorrtApiTest(Case):
             self.assertTrue(refitter.refit_cuda_engine())
         self.assertRaises(RuntimeError, trt.Refitter, self.engine(), self.logger)
 
+    def test_flags_have_the_numbers_of_their_release(self):
+        for api, refit, tf32, compatible, sources in (("8.6", 5, 7, 15, 3), ("10.13", 4, 6, 13, 3), ("11.1", 4, 6, 12, 0)):
+            _api.use(api)
+            flag = trt.BuilderFlag
+            self.assertEqual((int(flag.REFIT), int(flag.TF32), int(flag.VERSION_COMPATIBLE), int(trt.TacticSource.EDGE_MASK_CONVOLUTIONS)),
+                             (refit, tf32, compatible, sources))  # fmt: skip
+            self.assertIs(flag(refit), flag.REFIT)
+            logger = Collected()
+            builder = trt.Builder(logger)
+            network, config = builder.create_network(0), builder.create_builder_config()
+            self.assertTrue(trt.OnnxParser(network, logger).parse_from_file(DIGITS))
+            profile = builder.create_optimization_profile()
+            profile.set_shape("image", *[(1, 1, 8, 8)] * 3)
+            config.add_optimization_profile(profile)
+            self.assertEqual(config.flags, 1 << tf32)
+            config.flags = 1 << compatible
+            self.assertIsNone(builder.build_serialized_network(network, config))
+            self.assertIn("BuilderFlag VERSION_COMPATIBLE: not in Temper", logger.text())
+            config.flags = 1 << 31
+            self.assertIsNone(builder.build_serialized_network(network, config))
+            self.assertIn(f"there is no BuilderFlag 31 in TensorRT {api}", logger.text())
+            config.flags = 1 << refit
+            engine = trt.Runtime(logger).deserialize_cuda_engine(builder.build_serialized_network(network, config))
+            self.assertTrue(engine.refittable, logger.text())
+
+    def test_a_strongly_typed_network_takes_no_precisions(self):
+        for api in ("10.13", "11.1"):
+            _api.use(api)
+            logger = Collected()
+            builder = trt.Builder(logger)
+            network, config = builder.create_network(2 if api == "10.13" else 0), builder.create_builder_config()
+            self.assertTrue(trt.OnnxParser(network, logger).parse_from_file(DIGITS))
+            profile = builder.create_optimization_profile()
+            profile.set_shape("image", *[(1, 1, 8, 8)] * 3)
+            config.add_optimization_profile(profile)
+            if api == "10.13":
+                config.set_flag(trt.BuilderFlag.FP16)
+                self.assertIsNone(builder.build_serialized_network(network, config))
+                self.assertIn("BuilderFlag FP16 is set, and the network is strongly typed", logger.text())
+                config.clear_flag(trt.BuilderFlag.FP16)
+                network.get_layer(0).precision = trt.float16
+                self.assertIn("is not set: the network is strongly typed", logger.text())
+                self.assertFalse(network.get_layer(0).precision_is_set)
+                network.get_layer(0).set_output_type(0, trt.float16)
+            network.get_output(0).dtype = trt.float16
+            self.assertIn("the type of 'logits' stays f32: the network is strongly typed", logger.text())
+            self.assertIsNotNone(builder.build_serialized_network(network, config), logger.text())
+
     def use_network(self, network, builder, api):
         self.assertIs(network.builder, builder)
         self.assertEqual((network.num_inputs, network.num_outputs, network.has_implicit_batch_dimension), (1, 1, False))
         self.assertGreater(network.num_layers, 3)
         self.assertIsInstance(network.name, str)
         self.assertTrue(network.get_flag(trt.NetworkDefinitionCreationFlag.STRONGLY_TYPED))
-        self.assertEqual(network.flags, 2)
+        self.assertEqual(network.flags, {"8.6": 4, "10.13": 2, "11.1": 1}[api])
         if api == "8.6":
             self.assertFalse(network.has_explicit_precision)
         x, y = network.get_input(0), network.get_output(0)
@@ -494,7 +542,7 @@ class TensorrtApiTest(Case):
         config.set_preview_feature(feature, True)
         self.assertTrue(config.get_preview_feature(feature))
         self.assertTrue(config.set_tactic_sources(1 << int(trt.TacticSource.JIT_CONVOLUTIONS)))
-        self.assertEqual(config.get_tactic_sources(), 16)
+        self.assertEqual(config.get_tactic_sources(), 1 << int(trt.TacticSource.JIT_CONVOLUTIONS))
         if api != "11.1":
             config.set_quantization_flag(trt.QuantizationFlag.CALIBRATE_BEFORE_FUSION)
             self.assertTrue(config.get_quantization_flag(trt.QuantizationFlag.CALIBRATE_BEFORE_FUSION))

@@ -197,12 +197,12 @@ nvinfer::OutputAllocator allocator_of(const temper_nv_allocator& asked, bool gua
 }
 
 nvinfer::Config config_of(const temper_nv_config& asked) {
+  const nvinfer::Flags flags = nvinfer::flags_of(asked.flags, nvinfer::release_of(asked.api));
   const std::vector<std::string> refused = nvinfer::refusals(
-      {asked.flags, asked.runs_on_dla != 0, asked.capability, asked.hardware_compatibility, asked.platform});
+      {flags, asked.runs_on_dla != 0, asked.capability, asked.hardware_compatibility, asked.platform});
   if (!refused.empty()) fail(ErrorKind::unsupported, refused[0]);
   nvinfer::Config config;
   config.device = text_of(asked.device);
-  nvinfer::take_flags(config, asked.flags);
   config.workspace = asked.workspace;
   config.profiles.resize(size_t(asked.profile_count));
   for (int32_t i = 0; i < asked.range_count; ++i) {
@@ -212,6 +212,7 @@ nvinfer::Config config_of(const temper_nv_config& asked) {
     profile[range.input] = {dims(range.min), dims(range.opt), dims(range.max)};
   }
   if (asked.timings) config.timings = asked.timings->cache;
+  nvinfer::take_flags(config, flags);
   if (asked.monitor) config.monitor = std::make_shared<const nvinfer::ProgressMonitor>(monitor_of(*asked.monitor));
   if (asked.calibrator) config.calibrator = calibrator_of(*asked.calibrator, asked.guarded != 0);
   return config;
@@ -230,8 +231,8 @@ int32_t temper_nv_computes(const char* device, const char* precision, temper_nv_
   });
 }
 
-temper_nv_network* temper_nv_network_new(int32_t is_strongly_typed, int32_t integers_are_int32, temper_nv_log log) {
-  return new temper_nv_network{nvinfer::Network({is_strongly_typed != 0, integers_are_int32 != 0}), logger_of(log)};
+temper_nv_network* temper_nv_network_new(uint32_t flags, int32_t api, temper_nv_log log) {
+  return new temper_nv_network{nvinfer::Network(nvinfer::rules_of(flags, nvinfer::release_of(api))), logger_of(log)};
 }
 void temper_nv_network_free(temper_nv_network* network) { delete network; }
 int32_t temper_nv_network_parse(temper_nv_network* network, const void* bytes, size_t size, const char* path,
@@ -484,11 +485,10 @@ temper_nv_bytes* temper_nv_timings_bytes(const temper_nv_timings* timings) {
 temper_nv_bytes* temper_nv_build(const temper_nv_network* network, const temper_nv_config* config, temper_nv_log log) {
   const nvinfer::Logger logger = logger_of(log);
   const KeepCurrentGpu kept;
-  constexpr int kRefit = 4;  // of BuilderFlag
   std::string plan = or_else(logger, std::string(), [&] {
     const nvinfer::Config asked = config_of(*config);
-    return config->flags >> kRefit & 1 ? nvinfer::build_refittable(network->network, asked, logger)
-                                       : nvinfer::build_serialized(network->network, asked, logger);
+    return asked.refit ? nvinfer::build_refittable(network->network, asked, logger)
+                       : nvinfer::build_serialized(network->network, asked, logger);
   });
   return plan.empty() ? nullptr : new temper_nv_bytes{std::move(plan)};
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "base/error.h"
 #include "base/parse.h"
@@ -152,15 +153,18 @@ class Settings {
 
   void precision() {
     TrtexecSettings& to = settings_;
-    to.tf32 = !command_.has("--noTF32") && !command_.has("--stronglyTyped");
+    to.tf32 = !command_.has("--noTF32");
     to.fp16 = command_.has("--fp16");
     to.bf16 = command_.has("--bf16");
     to.int8 = command_.has("--int8");
     to.best = command_.has("--best");
     to.calibration_cache = command_.value("--calib").value_or("");
-    if (command_.has("--stronglyTyped") && (to.fp16 || to.bf16 || to.int8 || to.best))
-      fail(ErrorKind::usage,
-           "--stronglyTyped takes the model's own types: leave --fp16, --bf16, --int8 and --best out");
+    if (command_.has("--stronglyTyped")) {
+      if (to.best) fail(ErrorKind::usage, "--stronglyTyped takes the model's own types: leave --best out");
+      for (const auto& [flag, is_set] : {std::pair("--fp16", &to.fp16), {"--bf16", &to.bf16}, {"--int8", &to.int8}})
+        if (std::exchange(*is_set, false))
+          note(flag, " has no effect with --stronglyTyped, which takes the model's own types");
+    }
     layer_precisions();
     if (!to.calibration_cache.empty() && !to.int8 && !to.best) note("--calib has no effect without --int8");
     if (command_.has("--sparsity") && command_.value("--sparsity") == "enable")

@@ -72,7 +72,7 @@ class ToTemper {
       line += " --precision fp16";
     } else if (command.has("--bf16")) {
       line += " --precision bf16";
-    } else if (!command.has("--noTF32") && !command.has("--stronglyTyped")) {
+    } else if (!command.has("--noTF32")) {
       line += " --precision tf32";  // which TensorRT takes for FP32 unless told otherwise
     }
     if (command.has("--best"))

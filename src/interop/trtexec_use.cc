@@ -81,7 +81,7 @@ constexpr TrtexecFlagUse kUses[] = {
     {"--fp8", A, "a permission: matrix products of a model with FP8 quantization run in FP8 where the GPU has it"},
     {"--int4", R, kTyped},
     {"--best", X, "the precision whose plan is the fastest, of all that the device has; INT8 with --calib alone"},
-    {"--stronglyTyped", X, "the model's own types: FP32 without TF32"},
+    {"--stronglyTyped", X, "the model's own types; flags of precisions have no effect beside it, but for --noTF32"},
     {"--directIO", A, "inputs and outputs are in rows"},
     {"--precisionConstraints", X, "whether --layerPrecisions are hints (none), wishes (prefer) or orders (obey)"},
     {"--layerPrecisions", X, "NAME:fp32, NAME:fp16, NAME:bf16 or NAME:int8 of single layers; *:TYPE of all others"},

@@ -39,6 +39,20 @@ void check_profiles(const Network& network, const Config& config) {
   for (size_t p = 0; p < config.profiles.size(); ++p) check_inputs(network, config.profiles[p], concat("profile ", p));
 }
 
+// A strongly typed network has its types in it. TensorRT builds none by flags that permit others.
+void check_typing(const Network& network, const Config& config) {
+  if (!network.is_strongly_typed()) return;
+  const auto check = [](bool is_set, const char* flag) {
+    if (is_set)
+      fail(ErrorKind::usage, "BuilderFlag ", flag,
+           " is set, and the network is strongly typed: it is built in the types that it has; leave the flag out");
+  };
+  check(config.fp16, "FP16");
+  check(config.int8, "INT8");
+  check(config.fp8, "FP8");
+  check(config.bf16, "BF16");
+}
+
 // The lowest precision that is allowed and computed on the device; INT8 where there are ranges.
 std::string precision_of(const Config& config, const std::string& device, bool has_ranges, const Logger& logger) {
   const auto computed = [&](const char* precision, const char* word) {
@@ -82,16 +96,18 @@ LayerTypes layer_types(const Network& network, const Config& config, const std::
 
 }  // namespace
 
-void take_flags(Config& config, uint32_t flags) {
-  constexpr int kFp16 = 0, kInt8 = 1, kTf32 = 6, kObey = 9, kPrefer = 10, kBf16 = 17, kStrict = 30;
-  const auto has = [&](int flag) { return (flags >> flag & 1) != 0; };
-  config.fp16 = has(kFp16);
-  config.int8 = has(kInt8);
-  config.tf32 = has(kTf32);
-  config.bf16 = has(kBf16);
-  config.layer_constraints = has(kObey)                     ? LayerConstraints::orders
-                             : has(kPrefer) || has(kStrict) ? LayerConstraints::wishes
-                                                            : LayerConstraints::hints;
+void take_flags(Config& config, Flags flags) {
+  config.fp16 = flags.has(Flag::fp16);
+  config.int8 = flags.has(Flag::int8);
+  config.fp8 = flags.has(Flag::fp8);
+  config.tf32 = flags.has(Flag::tf32);
+  config.bf16 = flags.has(Flag::bf16);
+  config.refit = flags.has(Flag::refit);
+  const bool wishes = flags.has(Flag::prefer_precision_constraints) || flags.has(Flag::strict_types);
+  config.layer_constraints = flags.has(Flag::obey_precision_constraints) ? LayerConstraints::orders
+                             : wishes                                    ? LayerConstraints::wishes
+                                                                         : LayerConstraints::hints;
+  if (flags.has(Flag::disable_timing_cache)) config.timings.reset();
 }
 
 std::string device_of_choice() {
@@ -110,6 +126,7 @@ std::string build_serialized(const Network& network, const Config& config, const
     if (!network.is_filled())
       fail(ErrorKind::usage,
            "Network must have at least one output: no model was parsed into it, and no tensor is marked");
+    check_typing(network, config);
     check_profiles(network, config);
     BuildOptions options;
     options.device = config.device.empty() ? device_of_choice() : config.device;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "nvinfer/calibrate.h"
+#include "nvinfer/flags.h"
 #include "nvinfer/messages.h"
 #include "nvinfer/monitor.h"
 #include "nvinfer/network.h"
@@ -22,7 +23,7 @@ enum class LayerConstraints { hints, wishes, orders };
 
 struct Config {
   std::string device;  // "": GPU 0, or the CPU where there is none
-  bool fp16 = false, bf16 = false, int8 = false, tf32 = true;
+  bool fp16 = false, bf16 = false, int8 = false, fp8 = false, tf32 = true;
   LayerConstraints layer_constraints = LayerConstraints::hints;
   std::shared_ptr<const Calibrator> calibrator;  // of INT8; null: the model has its quantization in it
   int64_t workspace = -1;                        // bytes; -1: no limit
@@ -30,10 +31,11 @@ struct Config {
   std::shared_ptr<SharedTimingCache> timings;      // null: none is kept
   std::shared_ptr<const ProgressMonitor> monitor;  // null: nobody is told
   Profile calibration;                             // whose optimum batches have; empty: the first profile's
+  bool refit = false;                              // the engine's weights are to be replaced (refit.h)
 };
 
-// What the bits of TensorRT's flags (1 << BuilderFlag) allow, and how much types of single layers count.
-void take_flags(Config& config, uint32_t flags);
+// What flags allow, how much types of single layers count, and whether times are kept, of which `config` has some.
+void take_flags(Config& config, Flags flags);
 
 // GPU 0, or the CPU where none can be used.
 std::string device_of_choice();

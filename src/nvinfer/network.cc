@@ -159,7 +159,7 @@ bool Network::parse(std::string onnx, const std::string& path, std::vector<std::
   if (rules_.integers_are_int32)
     for (const std::vector<int>& ports : {inputs_, outputs_})
       for (int tensor : ports)
-        if (this->tensor(tensor).dtype == DType::i64) set_type(tensor, DType::i32);
+        if (this->tensor(tensor).dtype == DType::i64) put_type(tensor, DType::i32);
   return true;
 }
 
@@ -246,6 +246,10 @@ void Network::rename_layer(int index, const std::string& name) {
 
 void Network::set(int index, const std::string& setting, Setting value) {
   const Layer& old = layer(index);
+  const bool of_types = setting == "precision" || setting == "compute_precision";
+  if (of_types && is_strongly_typed())
+    throw Rejected(concat("the ", setting, " of '", old.name,
+                          "' is not set: the network is strongly typed; cast the layer's inputs instead"));
   if (setting != "precision") {
     if (is_parsed(index)) fail(ErrorKind::unsupported, "'", old.name, "' is a node of the model, which stays as it is");
     edit_layer(index);
@@ -327,6 +331,16 @@ void Network::rename(int tensor, const std::string& name) {
 }
 
 void Network::set_type(int tensor, DType dtype) {
+  if (is_strongly_typed() && !is_input(tensor)) {
+    const DType its = this->tensor(tensor).dtype;
+    if (its == dtype) return;
+    throw Rejected(concat("the type of '", held(tensor).name, "' stays ", its,
+                          ": the network is strongly typed; put a cast behind it instead"));
+  }
+  put_type(tensor, dtype);
+}
+
+void Network::put_type(int tensor, DType dtype) {
   Held& of = held(tensor);
   if (of.dtype == dtype) return;
   const bool is_identity = of.layer >= parsed_layers_ && layers_[size_t(of.layer)].type == "IDENTITY";

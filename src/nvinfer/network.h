@@ -15,6 +15,12 @@
 
 namespace temper::nvinfer {
 
+// An edit that TensorRT rejects, and builds the network without it.
+class Rejected : public Error {
+ public:
+  explicit Rejected(const std::string& what) : Error(ErrorKind::usage, what) {}
+};
+
 struct NetworkTensor {
   std::string name;
   DType dtype = DType::f32;
@@ -38,12 +44,15 @@ class Network {
   void take(Edit&& edit) {
     try {
       edit(*this);
-    } catch (const Error& error) {
+    } catch (const Rejected&) { throw; } catch (const Error& error) {
       end_builds(error.what());
       throw;
     }
   }
   void end_builds(const std::string& why);
+  // It has its types in it: those of single layers, and of tensors that are no inputs, cannot be set, and an edit that
+  // tries leaves the network as it is, as in TensorRT.
+  bool is_strongly_typed() const { return rules_.keeps_float_types; }
 
   bool is_filled() const { return !outputs_.empty(); }
   ModelSource source() const;                   // of what there is now
@@ -144,6 +153,7 @@ class Network {
   enum class Edit : uint8_t { ports, graph };  // of names and outputs alone; of what was lowered
   void edit(Edit what);
   void edit_layer(int layer);
+  void put_type(int tensor, DType dtype);
   bool has_dims_of_its_own(size_t input) const;
   const Graph& model() const;
   ValueId value_of(const Lowered& from, int tensor) const;

@@ -9,25 +9,27 @@ namespace temper::nvinfer {
 namespace {
 
 struct Refused {
-  int flag;  // the number of a BuilderFlag
+  Flag flag;
   const char *name, *why, *instead;
 };
 constexpr const char* kRefit = "an engine that is refitted is built again, for whatever weights";
 constexpr const char* kNoKernels = "there are no kernels of this precision";
 constexpr const char* kSpeed = "kernels are chosen by speed";
 // Every other flag has an effect, or changes nothing here.
+using enum Flag;
 constexpr Refused kFlags[] = {
-    {8, "SAFETY_SCOPE", "there is no safety runtime", "build for the standard capability"},
-    {13, "VERSION_COMPATIBLE", "a plan is for the version that built it", "build it again where Temper changes"},
-    {16, "ERROR_ON_TIMING_CACHE_MISS", "what is not measured yet is measured", "leave it out"},
-    {19, "STRIP_PLAN", "a plan holds its weights", "leave it out"},
-    {20, "REFIT_IDENTICAL", kRefit, "set REFIT"},
-    {21, "WEIGHT_STREAMING", "a plan's weights stay on the device", "leave it out"},
-    {22, "INT4", kNoKernels, "leave it out"},
-    {23, "REFIT_INDIVIDUAL", kRefit, "set REFIT"},
-    {24, "STRICT_NANS", kSpeed, "leave it out"},
-    {26, "FP4", kNoKernels, "leave it out"},
-    {28, "DISTRIBUTIVE_INDEPENDENCE", kSpeed, "leave it out"},
+    {safety_scope, "SAFETY_SCOPE", "there is no safety runtime", "build for the standard capability"},
+    {version_compatible, "VERSION_COMPATIBLE", "a plan is for the version that built it",
+     "build it again where Temper changes"},
+    {error_on_timing_cache_miss, "ERROR_ON_TIMING_CACHE_MISS", "what is not measured yet is measured", "leave it out"},
+    {strip_plan, "STRIP_PLAN", "a plan holds its weights", "leave it out"},
+    {refit_identical, "REFIT_IDENTICAL", kRefit, "set REFIT"},
+    {weight_streaming, "WEIGHT_STREAMING", "a plan's weights stay on the device", "leave it out"},
+    {int4, "INT4", kNoKernels, "leave it out"},
+    {refit_individual, "REFIT_INDIVIDUAL", kRefit, "set REFIT"},
+    {strict_nans, "STRICT_NANS", kSpeed, "leave it out"},
+    {fp4, "FP4", kNoKernels, "leave it out"},
+    {distributive_independence, "DISTRIBUTIVE_INDEPENDENCE", kSpeed, "leave it out"},
 };
 
 std::string text_of(const char* name, const char* why, const char* instead) {
@@ -40,7 +42,7 @@ std::vector<std::string> refusals(const Asked& asked) {
   constexpr const char *kMachine = "a plan is for the machine that it was measured on", *kLeave = "leave it as it is";
   std::vector<std::string> texts;
   for (const Refused& refused : kFlags)
-    if (asked.flags >> refused.flag & 1)
+    if (asked.flags.has(refused.flag))
       texts.push_back(text_of(concat("BuilderFlag ", refused.name).c_str(), refused.why, refused.instead));
   if (asked.on_dla)
     texts.push_back(text_of("DLA", "it runs on CPUs and GPUs", "leave the device type and the core as they are"));

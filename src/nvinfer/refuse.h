@@ -5,11 +5,13 @@
 #include <string>
 #include <vector>
 
+#include "nvinfer/flags.h"
+
 namespace temper::nvinfer {
 
-// By TensorRT's numbers, those of 10.x; what is here is 0.
+// By TensorRT's numbers; what is here is 0.
 struct Asked {
-  uint32_t flags = 0;  // 1 << BuilderFlag
+  Flags flags;
   bool on_dla = false;
   int capability = 0, hardware_compatibility = 0, platform = 0;
 };

@@ -100,6 +100,16 @@ TEST(TrtexecSettings, ValuesAreReadAsTrtexecReadsThem) {
   EXPECT_EQ(two.profile, 1u);
 }
 
+TEST(TrtexecSettings, StrongTypingTakesPrecisionsAwayAndLeavesTF32) {
+  const TrtexecSettings typed = settings_of("trtexec --onnx=m.onnx --stronglyTyped --fp16 --int8 --bf16");
+  EXPECT_FALSE(typed.fp16 || typed.int8 || typed.bf16);
+  EXPECT_TRUE(typed.tf32);
+  EXPECT_FALSE(settings_of("trtexec --onnx=m.onnx --stronglyTyped --noTF32").tf32);
+  std::string notes;
+  for (const std::string& note : typed.notes) notes += note + "\n";
+  EXPECT_NE(notes.find("--fp16 has no effect with --stronglyTyped"), notes.npos) << notes;
+}
+
 TEST(TrtexecSettings, WhatTheVerbRefusesIsADifferenceOfTheTranslation) {
   const TemperCommands commands =
       temper_commands_for(parse_trtexec_command("trtexec --onnx=m.onnx --useDLACore=0 --int4 --idleTime=0"));
@@ -156,7 +166,7 @@ TEST(TrtexecSettings, WhatIsNotThereIsRefusedByNameWithWhatToDoInstead) {
   for (const char* flag :
        {"--fp32", "--dumpEngine", "--onn=x", "-x", "stray", "--percentile=101", "--duration=-1", "--iterations=1.5",
         "--memPoolSize=workspace", "--shapes=x", "--loadInputs=x", "--profilingVerbosity=high", "--useProfile=1",
-        "--loadEngine=m.plan --saveEngine=n.plan", "--stronglyTyped --fp16"})
+        "--loadEngine=m.plan --saveEngine=n.plan", "--stronglyTyped --best"})
     refusal_of(concat("trtexec --onnx=m.onnx ", std::string_view(flag)), ErrorKind::usage);
 }
 

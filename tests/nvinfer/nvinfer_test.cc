@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "nvinfer/build.h"
 #include "nvinfer/context.h"
+#include "nvinfer/flags.h"
 #include "nvinfer/host_memory.h"
 #include "nvinfer/inspect.h"
 #include "nvinfer/load.h"
@@ -346,6 +347,61 @@ TEST_F(Nvinfer, AContextRunsWhenEverythingIsSetAndSaysWhatIsMissing) {
   EXPECT_TRUE(context.run(std::nullopt));
   const Tensor want = Session(engine).run({x})[0];
   EXPECT_EQ(y, std::vector<float>(want.data<float>(), want.data<float>() + 40));
+  EXPECT_TRUE(lines.empty());
+}
+
+TEST(NvinferFlags, EveryReleaseHasItsOwnNumbers) {
+  const auto names = [](Release release) {
+    std::map<std::string, int> numbers;
+    for (const auto& [name, number] : builder_flags(release)) numbers[name] = number;
+    return numbers;
+  };
+  EXPECT_EQ(names(Release::v8_6).at("REFIT"), 5);
+  EXPECT_EQ(names(Release::v10_13).at("REFIT"), 4);
+  EXPECT_EQ(names(Release::v11_1).at("VERSION_COMPATIBLE"), 12);
+  EXPECT_FALSE(names(Release::v11_1).contains("FP16"));
+  EXPECT_TRUE(flags_of(1 << 5, Release::v8_6).has(Flag::refit));
+  EXPECT_TRUE(flags_of(1 << 5, Release::v10_13).has(Flag::disable_timing_cache));
+  EXPECT_TRUE(flags_of(1 << 4, Release::v8_6).has(Flag::strict_types));
+  EXPECT_TRUE(flags_of(1 << 7 | 1 << 15, Release::v8_6).has(Flag::version_compatible));
+  EXPECT_TRUE(flags_of(1 << 7, Release::v8_6).has(Flag::tf32));
+  EXPECT_TRUE(flags_of(1 << 12, Release::v11_1).has(Flag::version_compatible));
+  EXPECT_FALSE(flags_of(1 << 12, Release::v10_13).has(Flag::version_compatible));
+  EXPECT_THROW(flags_of(1 << 0, Release::v11_1), Error);
+  EXPECT_THROW(flags_of(1 << 29, Release::v10_13), Error);
+  EXPECT_THROW(flags_of(1 << 19, Release::v8_6), Error);
+  EXPECT_EQ(release_of(806), Release::v8_6);
+  EXPECT_EQ(release_of(1013), Release::v10_13);
+  EXPECT_EQ(release_of(1101), Release::v11_1);
+  EXPECT_FALSE(rules_of(1 << 1, Release::v8_6).keeps_float_types) << "EXPLICIT_PRECISION";
+  EXPECT_TRUE(rules_of(1 << 2, Release::v8_6).keeps_float_types);
+  EXPECT_TRUE(rules_of(1 << 1, Release::v10_13).keeps_float_types);
+  EXPECT_FALSE(rules_of(1 << 0, Release::v10_13).keeps_float_types);
+  EXPECT_TRUE(rules_of(0, Release::v11_1).keeps_float_types);
+}
+
+TEST_F(Nvinfer, AStronglyTypedNetworkTakesNoPrecisionsButTF32) {
+  Network network(rules_of(0, Release::v11_1));
+  std::vector<std::string> errors;
+  ASSERT_TRUE(network.parse("", paths::source_folder() + "/models/digits_cnn.onnx", errors));
+  for (bool Config::* permitted : {&Config::fp16, &Config::bf16, &Config::int8, &Config::fp8}) {
+    Config asked = config({{{"image", kOne}}});
+    asked.*permitted = true;
+    lines.clear();
+    EXPECT_EQ(build_serialized(network, asked, logger), "");
+    EXPECT_TRUE(said("is set, and the network is strongly typed"));
+  }
+  // What TensorRT rejects leaves the network as it is.
+  EXPECT_THROW(network.take([](Network& of) { of.set(0, "precision", std::vector<int64_t>{1}); }), Rejected);
+  const int logits = network.output_tensors()[0];
+  EXPECT_THROW(network.take([&](Network& of) { of.set_type(logits, DType::f16); }), Rejected);
+  EXPECT_NO_THROW(network.set_type(logits, DType::f32));
+  EXPECT_EQ(network.setting(0, "precision"), std::nullopt);
+  EXPECT_NO_THROW(network.set_type(network.input_tensors()[0], DType::f16));
+  lines.clear();
+  const std::string plan = build_serialized(network, config({{{"image", kOne}}}), logger);
+  EXPECT_NE(plan, "");
+  EXPECT_EQ(Engine::from_bytes(std::as_bytes(std::span(plan)))->outputs()[0].type.dtype, DType::f32);
   EXPECT_TRUE(lines.empty());
 }
 

@@ -55,7 +55,8 @@ def use(api: str) -> None:
         raise ValueError(f"there is no API {api!r}; there are {', '.join(RELEASES)}")
     module, at = sys.modules["temper.tensorrt"], RELEASES.index(api)
     _release = api
-    _builder.integers_are_int32 = api == "8.6"
+    _builder.release = at
+    _enums.use(at)
     for name in _shown:
         delattr(module, name)
     _shown.clear()

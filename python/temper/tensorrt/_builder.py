@@ -10,18 +10,17 @@ from .. import _temper
 from .._error import Error
 from . import _host_cuda
 from ._enums import (BuilderFlag, CalibrationAlgoType, DeviceType, EngineCapability, HardwareCompatibilityLevel, MemoryPoolType,
-                     NetworkDefinitionCreationFlag, ProfilingVerbosity, RuntimePlatform, Severity, TilingOptimizationLevel)  # fmt: skip
+                     ProfilingVerbosity, RuntimePlatform, Severity, TilingOptimizationLevel)  # fmt: skip
 from ._network import INetworkDefinition, IOptimizationProfile
 from ._runtime import ICudaEngine, IGpuAllocator, Runtime, gpu_allocator
 from ._values import IHostMemory, Log, Refusing, Scoped, address_of, error_recorder, log_of, made, property_of
 
-_FLAGS = dict(BuilderFlag.__members__)  # of every release
+_TF32 = BuilderFlag.TF32
 _LEGACY, _MINMAX = CalibrationAlgoType.LEGACY_CALIBRATION, CalibrationAlgoType.MINMAX_CALIBRATION
-_STRONGLY_TYPED = NetworkDefinitionCreationFlag.STRONGLY_TYPED
 default_device = ""
 """That builders build for; "": GPU 0, or the CPU where there is none."""
-integers_are_int32 = True
-"""Of the release whose names are in use: it has no int64, so shapes that layers give, inputs and outputs have 32 bits."""
+release = 0
+"""Whose names are in use: an index of _api.RELEASES."""
 
 
 class ITimingCache(Refusing):
@@ -158,16 +157,16 @@ _ONLY = {
 class IBuilderConfig(Scoped):
     """What a build is to do. Flags of precisions are permissions."""
 
-    __slots__ = ("flags", "_log", "_calibrator", "_monitor", "_pools", "_profiles", "_calibration", "_cache", "_features", "_sources",
+    __slots__ = ("flags", "_release", "_log", "_calibrator", "_monitor", "_pools", "_profiles", "_calibration", "_cache", "_features", "_sources",
                  *(f"_{name}" for name in (*_KEPT, *_ONLY)))  # fmt: skip
 
     def __init__(self, log: Log) -> None:
-        self._log = log
+        self._log, self._release = log, release
         self.reset()
 
     def reset(self) -> None:
         """Everything is as it was at first."""
-        self.flags = 1 << int(_FLAGS["TF32"])
+        self.flags = 1 << int(_TF32)
         for name, value in _KEPT.items():
             setattr(self, f"_{name}", value)
         for name, value in _ONLY.items():
@@ -269,9 +268,12 @@ class IBuilderConfig(Scoped):
 
     def _refused(self) -> list[str]:
         """What was asked for and is not here, with reasons."""
-        refused: list[str] = _temper.nv_refusals(
-            self.flags & 0xFFFFFFFF, self._default_device_type != DeviceType.GPU or self._DLA_core != -1, int(self._engine_capability),
-            int(self._hardware_compatibility_level), int(self._runtime_platform))  # fmt: skip
+        try:
+            refused: list[str] = _temper.nv_refusals(
+                self.flags & 0xFFFFFFFF, self._release, self._default_device_type != DeviceType.GPU or self._DLA_core != -1,
+                int(self._engine_capability), int(self._hardware_compatibility_level), int(self._runtime_platform))  # fmt: skip
+        except Error as error:  # a number that is no flag
+            refused = [str(error)]
         if self._plugins_to_serialize:
             refused.append("IBuilderConfig.plugins_to_serialize: not in Temper (plugins of TensorRT cannot be run)")
         return refused
@@ -319,7 +321,7 @@ class Builder(Scoped):
 
     def create_network(self, flags: int = 0) -> INetworkDefinition:
         """The batch is always a dimension of the shapes."""
-        return INetworkDefinition(self, int(flags), self._log, integers_are_int32)
+        return INetworkDefinition(self, int(flags), self._log, release)
 
     def create_builder_config(self) -> IBuilderConfig:
         return IBuilderConfig(self._log)
@@ -339,20 +341,18 @@ class Builder(Scoped):
         if refused:
             return None
         workspace = config._pools.get(MemoryPoolType.WORKSPACE)
-        precisions = sum(1 << int(_FLAGS[name]) for name in ("FP16", "INT8", "TF32", "BF16"))
-        flags = config.flags & 0xFFFFFFFF & ~(precisions if network.get_flag(_STRONGLY_TYPED) else 0)
         calibrator = config._calibrator
         algorithm = None if calibrator is None else calibrator.get_algorithm()
         if algorithm == _LEGACY:
             self._log(int(Severity.ERROR), "IInt8LegacyCalibrator: its quantiles are a search of its own, which is not in Temper; calibrate by entropy or minmax")
             return None
         minmax = algorithm == _MINMAX
-        timings = None if config._cache is None or config.get_flag(_FLAGS["DISABLE_TIMING_CACHE"]) else config._cache._native
+        timings = None if config._cache is None else config._cache._native
         plan = _temper.nv_build(network._native, {
             "calibrator": None if calibrator is None else _Batches(calibrator), "method": "minmax" if minmax else "entropy",
-            "device": self._device, "flags": flags, "workspace": -1 if workspace is None else workspace,
+            "device": self._device, "flags": config.flags & 0xFFFFFFFF, "release": config._release, "workspace": -1 if workspace is None else workspace,
             "profiles": [profile._shapes for profile in config._profiles], "calibration": config._calibration._shapes if config._calibration else {},
-            "timings": timings, "monitor": config._monitor, "refit": config.get_flag(_FLAGS["REFIT"])}, self._log)  # fmt: skip
+            "timings": timings, "monitor": config._monitor}, self._log)  # fmt: skip
         return IHostMemory(plan) if plan else None
 
     def build_serialized_network_to_stream(self, network: INetworkDefinition, config: IBuilderConfig, writer: IStreamWriter) -> Any:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from .. import _temper
+
 
 class _Kind(type):
     """Says why a member of the release is not there."""
@@ -72,13 +74,49 @@ def _made(name: str, **members: int) -> Any:
     return cls
 
 
+# Names whose numbers differ between releases, by the index of the release. A name that is shown in a release before its first has a number behind
+# those that there are.
+_8, _10, _11 = range(3)
+NUMBERS: dict[str, dict[int, dict[str, int]]] = {
+    "NetworkDefinitionCreationFlag": {_8: {"EXPLICIT_BATCH": 0, "EXPLICIT_PRECISION": 1, "STRONGLY_TYPED": 2},
+                                      _10: {"EXPLICIT_BATCH": 0, "STRONGLY_TYPED": 1}, _11: {"STRONGLY_TYPED": 0}},
+    "PreviewFeature": {_8: {"FASTER_DYNAMIC_SHAPES_0805": 0, "DISABLE_EXTERNAL_TACTIC_SOURCES_FOR_CORE_0805": 1, "PROFILE_SHARING_0806": 2},
+                       _10: {"PROFILE_SHARING_0806": 0, "ALIASED_PLUGIN_IO_10_03": 1, "RUNTIME_ACTIVATION_RESIZE_10_10": 2},
+                       _11: {"ALIASED_PLUGIN_IO_10_03": 0, "RUNTIME_ACTIVATION_RESIZE_10_10": 1}},
+    "TacticSource": {**dict.fromkeys((_8, _10), {"CUBLAS": 0, "CUBLAS_LT": 1, "CUDNN": 2, "EDGE_MASK_CONVOLUTIONS": 3, "JIT_CONVOLUTIONS": 4}),
+                     _11: {"EDGE_MASK_CONVOLUTIONS": 0, "JIT_CONVOLUTIONS": 1}},
+    "BuilderFlag": {release: _temper.nv_builder_flags(release) for release in (_8, _10, _11)}}  # fmt: skip
+
+
+def _numbered(name: str) -> Any:
+    """Every name of them, without numbers until a release is in use. Two words for one in a release are one in all."""
+    cls: Any = _made(name)
+    for numbers in NUMBERS[name].values():
+        for word, number in numbers.items():
+            known = next((cls.__members__[other] for other, its in numbers.items() if its == number and other in cls.__members__), None)
+            if known is None:
+                known = object.__new__(cls)
+                known.name, known.value = word, -1
+            if word not in cls.__members__:
+                cls.__members__[word] = known
+                setattr(cls, word, known)
+    return cls
+
+
+def use(release: int) -> None:
+    """Gives members their numbers of that release."""
+    for name, numbers in NUMBERS.items():
+        for word, number in numbers[release].items():
+            EVERY[name][word].value = number
+
+
 Severity = _made("Severity", INTERNAL_ERROR=0, ERROR=1, WARNING=2, INFO=3, VERBOSE=4)
 DataType = _made("DataType", FLOAT=0, HALF=1, INT8=2, INT32=3, BOOL=4, UINT8=5, BF16=7, INT64=8)
 TensorIOMode = _made("TensorIOMode", NONE=0, INPUT=1, OUTPUT=2)
 TensorLocation = _made("TensorLocation", DEVICE=0, HOST=1)
 TensorFormat = _made("TensorFormat", LINEAR=0, CHW2=1, HWC8=2, CHW4=3, CHW16=4, CHW32=5, DHWC8=6, CDHW32=7, HWC=8, DLA_LINEAR=9, DLA_HWC4=10,
                      HWC16=11, DHWC=12)  # fmt: skip
-NetworkDefinitionCreationFlag = _made("NetworkDefinitionCreationFlag", EXPLICIT_BATCH=0, STRONGLY_TYPED=1, EXPLICIT_PRECISION=2)
+NetworkDefinitionCreationFlag = _numbered("NetworkDefinitionCreationFlag")
 OnnxParserFlag = _made("OnnxParserFlag", NATIVE_INSTANCENORM=0)
 CalibrationAlgoType = _made("CalibrationAlgoType", LEGACY_CALIBRATION=0, ENTROPY_CALIBRATION=1, ENTROPY_CALIBRATION_2=2, MINMAX_CALIBRATION=3)
 MemoryPoolType = _made("MemoryPoolType", WORKSPACE=0, DLA_MANAGED_SRAM=1, DLA_LOCAL_DRAM=2, DLA_GLOBAL_DRAM=3, TACTIC_DRAM=4, TACTIC_SHARED_MEMORY=5)
@@ -89,10 +127,9 @@ EngineCapability = _made("EngineCapability", STANDARD=0, SAFETY=1, DLA_STANDALON
 HardwareCompatibilityLevel = _made("HardwareCompatibilityLevel", NONE=0, AMPERE_PLUS=1, SAME_COMPUTE_CAPABILITY=2)
 RuntimePlatform = _made("RuntimePlatform", SAME_AS_BUILD=0, WINDOWS_AMD64=1)
 TilingOptimizationLevel = _made("TilingOptimizationLevel", NONE=0, FAST=1, MODERATE=2, FULL=3)
-PreviewFeature = _made("PreviewFeature", FASTER_DYNAMIC_SHAPES_0805=3, DISABLE_EXTERNAL_TACTIC_SOURCES_FOR_CORE_0805=4, PROFILE_SHARING_0806=0,
-                       ALIASED_PLUGIN_IO_10_03=1, RUNTIME_ACTIVATION_RESIZE_10_10=2)  # fmt: skip
+PreviewFeature = _numbered("PreviewFeature")
 AllocatorFlag = _made("AllocatorFlag", RESIZABLE=0)
-TacticSource = _made("TacticSource", CUBLAS=0, CUBLAS_LT=1, CUDNN=2, EDGE_MASK_CONVOLUTIONS=3, JIT_CONVOLUTIONS=4)
+TacticSource = _numbered("TacticSource")
 TempfileControlFlag = _made("TempfileControlFlag", ALLOW_IN_MEMORY_FILES=0, ALLOW_TEMPORARY_FILES=1)
 QuantizationFlag = _made("QuantizationFlag", CALIBRATE_BEFORE_FUSION=0)
 ExecutionContextAllocationStrategy = _made("ExecutionContextAllocationStrategy", STATIC=0, ON_PROFILE_CHANGE=1, USER_MANAGED=2)
@@ -105,11 +142,7 @@ LayerType = _made("LayerType", CONVOLUTION=0, FULLY_CONNECTED=1, GRID_SAMPLE=2, 
                         NON_ZERO=45, REVERSE_SEQUENCE=46, NORMALIZATION=47, PLUGIN_V3=48, SQUEEZE=49, UNSQUEEZE=50, CUMULATIVE=51,
                         DYNAMIC_QUANTIZE=52, ATTENTION_INPUT=53, ATTENTION_OUTPUT=54, ROTARY_EMBEDDING=55, KV_CACHE_UPDATE=56, MOE=57,
                         DIST_COLLECTIVE=58)  # fmt: skip
-BuilderFlag = _made("BuilderFlag", FP16=0, INT8=1, DEBUG=2, GPU_FALLBACK=3, REFIT=4, DISABLE_TIMING_CACHE=5, TF32=6, SPARSE_WEIGHTS=7, SAFETY_SCOPE=8,
-                    OBEY_PRECISION_CONSTRAINTS=9, PREFER_PRECISION_CONSTRAINTS=10, DIRECT_IO=11, REJECT_EMPTY_ALGORITHMS=12, VERSION_COMPATIBLE=13,
-                    EXCLUDE_LEAN_RUNTIME=14, FP8=15, ERROR_ON_TIMING_CACHE_MISS=16, BF16=17, DISABLE_COMPILATION_CACHE=18, STRIP_PLAN=19,
-                    REFIT_IDENTICAL=20, WEIGHT_STREAMING=21, INT4=22, REFIT_INDIVIDUAL=23, STRICT_NANS=24, MONITOR_MEMORY=25, FP4=26,
-                    EDITABLE_TIMING_CACHE=27, DISTRIBUTIVE_INDEPENDENCE=28, ENABLE_TACTIC_HEURISTIC=29, STRICT_TYPES=30, WEIGHTLESS=19)  # fmt: skip
+BuilderFlag = _numbered("BuilderFlag")
 ActivationType = _made("ActivationType", RELU=0, SIGMOID=1, TANH=2, LEAKY_RELU=3, ELU=4, SELU=5, SOFTSIGN=6, SOFTPLUS=7, CLIP=8, HARD_SIGMOID=9,
                        SCALED_TANH=10, THRESHOLDED_RELU=11, GELU_ERF=12, GELU_TANH=13)  # fmt: skip
 PoolingType = _made("PoolingType", MAX=0, AVERAGE=1, MAX_AVERAGE_BLEND=2)
@@ -141,3 +174,5 @@ ErrorCode = _made("ErrorCode", SUCCESS=0, INTERNAL_ERROR=1, MEM_ALLOC_FAILED=2, 
                    UNSUPPORTED_NODE_DATATYPE=11, UNSUPPORTED_NODE_DYNAMIC=12, UNSUPPORTED_NODE_SHAPE=13, REFIT_FAILED=14)  # fmt: skip
 CumulativeOperation = _made("CumulativeOperation", SUM=0)
 ALL = {name: value for name, value in list(globals().items()) if isinstance(value, type) and issubclass(value, Enumeration) and value is not Enumeration}
+EVERY = {name: dict(ALL[name].__members__) for name in NUMBERS}
+"""Of every release."""

@@ -293,7 +293,7 @@ class ILayer(_Numbered):
 
     @precision.setter
     def precision(self, dtype: Any) -> None:
-        self._native.set_ints(self._number, "precision", [int(dtype)])
+        self._hold.tries(self._native.set_ints, self._number, "precision", [int(dtype)])
 
     @property
     def precision_is_set(self) -> Any:

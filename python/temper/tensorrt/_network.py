@@ -10,7 +10,7 @@ from ._enums import DataType, ErrorCode, NetworkDefinitionCreationFlag, OnnxPars
 from ._layers import CLASSES, Hold, ILayer, ITensor, set_weights
 from ._values import Dims, Log, Refusing, Scoped, dims_of, error_recorder, log_of, property_of
 
-_EXPLICIT_PRECISION, _STRONGLY_TYPED = NetworkDefinitionCreationFlag.EXPLICIT_PRECISION, NetworkDefinitionCreationFlag.STRONGLY_TYPED
+_EXPLICIT_PRECISION = NetworkDefinitionCreationFlag.EXPLICIT_PRECISION
 _Given = Sequence[Optional[ITensor]]
 
 
@@ -19,9 +19,9 @@ class INetworkDefinition(Scoped):
 
     __slots__ = ("_hold", "_flags", "_builder")
 
-    def __init__(self, builder: Any, flags: int, log: Log, integers_are_int32: bool) -> None:
+    def __init__(self, builder: Any, flags: int, log: Log, release: int) -> None:
         self._flags, self._builder = flags, builder
-        self._hold = Hold(_temper.NvNetwork(self.get_flag(_STRONGLY_TYPED), integers_are_int32), log.child())
+        self._hold = Hold(_temper.NvNetwork(flags, release), log.child())
 
     error_recorder = error_recorder
 

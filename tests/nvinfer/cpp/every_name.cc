@@ -11,6 +11,13 @@
 
 using namespace nvinfer1;
 
+// Programs give masks of these as numbers, too.
+constexpr int kRelease = NV_TENSORRT_MAJOR;
+static_assert(int(BuilderFlag::kREFIT) == (kRelease < 10 ? 5 : 4) && int(BuilderFlag::kTF32) == (kRelease < 10 ? 7 : 6),
+              "");
+static_assert(int(BuilderFlag::kVERSION_COMPATIBLE) == (kRelease < 10 ? 15 : kRelease < 11 ? 13 : 12), "");
+static_assert(int(NetworkDefinitionCreationFlag::kSTRONGLY_TYPED) == (kRelease < 10 ? 2 : kRelease < 11 ? 1 : 0), "");
+
 static Dims dims(std::initializer_list<int> list) {
   Dims made{};
   for (int dim : list) made.d[made.nbDims++] = dim;
