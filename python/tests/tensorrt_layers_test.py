@@ -124,6 +124,160 @@ class LayersTest(Case):
         self.random = numpy.random.default_rng(5)
         self.check(kernel_from_a_tensor, self.by_onnx(helper.make_node("Conv", ["x", "w"], ["y"], strides=[2, 2], auto_pad="SAME_UPPER"), {"x": x, "w": kernel}), x, tolerance=1e-4)  # fmt: skip
 
+    def test_sizes_of_convolutions_are_rounded_up_by_zeros_behind_the_input(self):
+        x, w = self.normal(2, 3, 8, 10), self.normal(4, 3, 3, 2)
+
+        def up(network, x):
+            layer = network.add_convolution_nd(x, 4, (3, 2), w)
+            layer.stride_nd, layer.padding_nd, layer.dilation_nd, layer.padding_mode = (3, 4), (1, 0), (1, 2), trt.PaddingMode.EXPLICIT_ROUND_UP
+            return layer
+
+        node = helper.make_node("Conv", ["x", "w"], ["y"], strides=[3, 4], pads=[1, 0, 3, 1], dilations=[1, 2])
+        expected = self.by_onnx(node, {"x": x, "w": w})
+        self.assertEqual(expected.shape, (2, 4, 4, 3))  # ceil((8 + 2 - 3) / 3) + 1, ceil((10 - 3) / 4) + 1
+        self.check(up, expected, x, tolerance=1e-4)
+
+        def deconvolve(mode, stride):
+            def add(network, x):
+                layer = network.add_deconvolution_nd(x, 2, (2, 2), v)
+                layer.stride_nd, layer.padding_mode = stride, mode
+                return layer
+
+            return add
+
+        v = self.normal(3, 2, 2, 2)
+        plain = self.by_onnx(helper.make_node("ConvTranspose", ["x", "w"], ["y"], strides=[3, 3]), {"x": x, "w": v})
+        self.assertEqual(plain.shape, (2, 2, 23, 29))
+        self.check(deconvolve(trt.PaddingMode.EXPLICIT_ROUND_UP, (3, 3)), plain, x, tolerance=1e-4)
+        self.check(deconvolve(trt.PaddingMode.SAME_UPPER, (3, 3)), plain, x, tolerance=1e-4)  # min(I S, (I - 1) S + DK)
+        cut = self.by_onnx(helper.make_node("ConvTranspose", ["x", "w"], ["y"], strides=[1, 1]), {"x": x, "w": v})
+        self.check(deconvolve(trt.PaddingMode.SAME_UPPER, (1, 1)), cut[:, :, :-1, :-1], x, tolerance=1e-4)
+        self.check(deconvolve(trt.PaddingMode.SAME_LOWER, (1, 1)), cut[:, :, 1:, 1:], x, tolerance=1e-4)
+
+    def test_slices_beyond_their_input(self):
+        x = self.normal(3, 5)
+
+        def cut(mode, start, size, stride, value=None, by_inputs=False):
+            def add(network, x):
+                layer = network.add_slice(x, start, size, stride)
+                layer.mode = mode
+                for i, numbers in enumerate((start, size, stride) if by_inputs else (), 1):
+                    layer.set_input(i, network.add_constant((2,), numpy.array(numbers, "int32")).get_output(0))
+                if value is not None:
+                    layer.set_input(4, network.add_constant((), numpy.array([value], "float32")).get_output(0))
+                return layer
+
+            return add
+
+        modes = trt.SampleMode
+        names = {modes.CLAMP: "edge", modes.WRAP: "wrap", modes.REFLECT: "reflect", modes.FILL: "constant"}
+        for mode, name in names.items():
+            wide = numpy.pad(x, 20, name)  # of which (r, c) is x's (r - 20, c - 20)
+            for start, size, stride in (((-2, -1), (7, 8), (1, 1)), ((0, 3), (3, 4), (1, 2)), ((2, 8), (3, 5), (-2, -3)), ((1, 1), (2, 3), (1, 1)),
+                                        ((-1, 7), (2, 3), (0, 0)), ((-20, 1), (40, 2), (1, 1))):  # fmt: skip
+                rows, columns = ([at + 20 + k * step for k in range(count)] for at, count, step in zip(start, size, stride))
+                self.check(cut(mode, start, size, stride), wide[numpy.ix_(rows, columns)], x)
+                self.check(cut(mode, start, size, stride, by_inputs=True), wide[numpy.ix_(rows, columns)], x)
+        self.check(cut(modes.FILL, (-1, 0), (4, 7), (1, 1), 2.5), numpy.pad(x, ((1, 0), (0, 2)), constant_values=2.5), x)
+        one = x[:, :1]
+        self.check(cut(modes.REFLECT, (0, -2), (3, 5), (1, 1)), numpy.repeat(one, 5, 1), one)
+        indices = numpy.arange(6, dtype="int32").reshape(2, 3)
+        self.check(cut(modes.FILL, (0, 2), (2, 3), (1, 1)), numpy.array([[2, 0, 0], [5, 0, 0]], "int32"), indices)
+        for shape, given, why in (((3, -1), False, "axis 1 of unknown size"), ((3, 5), True, "SampleMode 2) whose start, size or stride comes as data")):
+            network = self.network()
+            layer = network.add_slice(network.add_input("x", F, shape), (0, -1), (3, 3), (1, 1))
+            layer.mode = modes.CLAMP
+            if given:
+                layer.set_input(1, network.add_input("start", I, (2,)))
+            self.assertRaises(ValueError, lambda: layer.get_output(0).shape)
+            self.assertIn(why, self.logger.lines[-1])
+
+    def test_a_gather_of_a_batch(self):
+        x = self.normal(2, 3, 4, 5)
+
+        def gather(axis):
+            def add(network, x, at):
+                layer = network.add_gather(x, at, axis)
+                layer.num_elementwise_dims = 1
+                return layer
+
+            return add
+
+        for axis, count in ((1, 3), (2, 4), (3, 5)):
+            for shape in ((2,), (2, 6), (2, 2, 3), (1, 2)):
+                at = self.random.integers(0, count, shape).astype("int32")
+                lists = numpy.broadcast_to(at, (2, *shape[1:]))
+                expected = numpy.stack([numpy.take(row, list, axis - 1) for row, list in zip(x, lists)])
+                self.check(gather(axis), expected, x, at)
+        at = self.random.integers(0, 4, (3, 2)).astype("int32")
+        self.check(gather(2), numpy.stack([numpy.take(x[0], list, 1) for list in at]), x[:1], at)
+        network = self.network()
+        layer = gather(1)(network, network.add_input("x", F, (2, 3)), network.add_input("at", I, (3, 2)))
+        self.assertRaises(ValueError, lambda: layer.get_output(0).shape)
+        self.assertIn("elementwise dimensions of 2 and 3", self.logger.lines[-1])
+
+    def test_fills_by_data_and_with_random_numbers(self):
+        operations = trt.FillOperation
+
+        def line(network, start, step, size=None):
+            layer = network.add_fill((3, 4), operations.LINSPACE)
+            layer.set_input(1, start), layer.set_input(2, step)
+            if size is not None:
+                layer.set_input(0, size)
+            return layer
+
+        rows, columns = numpy.mgrid[:3, :4]
+        start, step = numpy.array(1, "float32"), numpy.array([100, 10], "float32")
+        self.check(line, (1 + 100 * rows + 10 * columns).astype("float32"), start, step)
+        self.check(line, (1 + 100 * rows + 10 * columns).astype("int32"), start.astype("int32"), step.astype("int32"))
+
+        def of_a_shape(network, like, start, step):
+            return line(network, start, step, network.add_shape(like).get_output(0))
+
+        rows, columns = numpy.mgrid[:2, :5]
+        self.check(of_a_shape, (1 + 100 * rows + 10 * columns).astype("float32"), self.normal(2, 5), start, step)
+
+        def by_its_size(network, like):
+            layer = network.add_fill((1,), operations.LINSPACE)
+            layer.alpha, layer.beta = 2, 0.5
+            layer.set_input(0, network.add_shape(like).get_output(0))
+            return layer
+
+        self.check(by_its_size, 2 + 0.5 * numpy.arange(7, dtype="float32"), self.normal(7))
+
+        def plus(operation, alpha, beta, by_data=False):
+            """As an input of the network is expected."""
+
+            def add(network, x):
+                layer = network.add_fill((40, 50), operation)
+                if by_data:
+                    for i, value in ((1, alpha), (2, beta)):
+                        layer.set_input(i, network.add_constant((), numpy.array([value], "float32")).get_output(0))
+                else:
+                    layer.alpha, layer.beta = alpha, beta
+                return network.add_elementwise(layer.get_output(0), x, trt.ElementWiseOperation.SUM)
+
+            return add
+
+        zeros = numpy.zeros((40, 50), "float32")
+        for by_data in (False, True):
+            found = {}
+            for operation, alpha, beta in ((operations.RANDOM_UNIFORM, -3, 5), (operations.RANDOM_NORMAL, 4, 2)):
+                network = self.network()
+                out = plus(operation, alpha, beta, by_data)(network, network.add_input("x", F, zeros.shape)).get_output(0)
+                out.name = "out"
+                network.mark_output(out)
+                found[operation] = self.run_network(network, {"x": zeros})["out"]
+            uniform, normal = found.values()
+            self.assertTrue(-3 <= uniform.min() < -2.9 and 4.9 < uniform.max() <= 5)
+            self.assertLess(abs(uniform.mean() - 1) + abs(uniform.std() - 8 / 12**0.5), 0.3)
+            self.assertLess(abs(normal.mean() - 4) + abs(normal.std() - 2), 0.3)
+            self.assertGreater(len(numpy.unique(normal)), 1900)
+        network = self.network()
+        layer = network.add_fill((2, 2), operations.LINSPACE)
+        self.assertRaises(ValueError, lambda: layer.get_output(0).shape)
+        self.assertIn("a fill of 2 dimensions, by one beta", self.logger.lines[-1])
+
     def test_pooling_scale_and_dense(self):
         x = self.normal(2, 3, 7, 7)
 
@@ -469,7 +623,9 @@ class LayersTest(Case):
         with self.assertRaisesRegex(ValueError, "axis 2"):
             beyond.get_output(0).shape
         beyond.mode = trt.SliceMode.WRAP
-        with self.assertRaisesRegex(ValueError, "not in Temper"):
+        self.assertEqual(tuple(beyond.get_output(0).shape), (1, 3, 9, 8))
+        beyond.set_input(5, network.add_constant((4,), numpy.arange(4, dtype="int32")).get_output(0))
+        with self.assertRaisesRegex(ValueError, "axes of a slice as an input: not in Temper"):
             beyond.get_output(0).shape
         other = network.add_input("other", F, (3,))
         with self.assertRaisesRegex(ValueError, "4 and 1 dimensions"):

@@ -178,32 +178,48 @@ int64_t usual_axis(int64_t rank) { return std::max<int64_t>(0, rank - 3); }
 
 // ---- convolutions and pooling ----
 
-// Paddings, strides and dilations of a window of so many axes, as attributes. `takes_ceil`: sizes may be rounded up.
-std::string window_of(const Lowering& l, size_t axes, bool takes_ceil) {
+// Where windows lie along their axes. `reaches`: what one takes of each, dilation included.
+enum class Window { convolution, deconvolution, pooling };
+
+// Paddings and strides of a window of so many axes, as attributes.
+std::string window_of(Lowering& l, Window window, const Dims& reaches) {
   enum { down, up, same_upper, same_lower, caffe_down, caffe_up };
+  const size_t axes = reaches.size();
   const Dims ones(axes, 1), none(axes, 0);
   const auto given = [&](std::string_view name, const Dims& otherwise) {
     Dims dims = l.ints(name, otherwise);
     if (dims.size() != axes) l.bad(name, " has ", dims.size(), " dimensions; the window has ", axes);
     return dims;
   };
-  std::string text = concat("strides = ", list_of(given("stride", ones)));
-  switch (l.number("padding_mode", down)) {
-    case same_upper: return text + ", auto_pad = \"SAME_UPPER\"";
-    case same_lower: return text + ", auto_pad = \"SAME_LOWER\"";
-    case up:
-    case caffe_up:
-      if (!takes_ceil) l.refuse("sizes of a convolution that are rounded up");
-      text += ", ceil_mode = 1";
-      break;
-    case down:
-    case caffe_down: break;
-    default: l.bad("padding_mode ", l.number("padding_mode"), " is none");
-  }
-  Dims pads = given("pre_padding", none);
-  const Dims post = given("post_padding", none);
-  pads.insert(pads.end(), post.begin(), post.end());
-  return concat(text, ", pads = ", list_of(pads));
+  const Dims stride = given("stride", ones);
+  for (int64_t step : stride)
+    if (step < 1) l.bad("stride is ", stride);
+  std::string text = concat("strides = ", list_of(stride));
+  const int64_t mode = l.number("padding_mode", down);
+  Dims before = given("pre_padding", none), behind = given("post_padding", none);
+  if (mode == same_upper || mode == same_lower) {
+    if (window != Window::deconvolution)
+      return concat(text, ", auto_pad = \"SAME_", mode == same_upper ? "UPPER\"" : "LOWER\"");
+    // A stride beyond the window leaves gaps, and nothing to cut off; ONNX would fill the last one.
+    for (size_t i = 0; i < axes; ++i) {
+      const int64_t all = std::max<int64_t>(reaches[i] - stride[i], 0);
+      before[i] = mode == same_upper ? all / 2 : all - all / 2;
+      behind[i] = all - before[i];
+    }
+  } else if (mode == up || mode == caffe_up) {
+    if (window == Window::pooling) text += ", ceil_mode = 1";
+    // As many zeros behind the input as the last window reaches beyond it.
+    for (size_t i = 0; window == Window::convolution && i < axes; ++i) {
+      if (l.rank(l.in(0)) < int64_t(axes)) l.bad("the input has ", l.rank(l.in(0)), " dimensions");
+      const Dim& dim = l.type(l.in(0)).shape[size_t(l.rank(l.in(0))) - axes + i];
+      if (stride[i] == 1) continue;
+      if (!dim.is_constant()) l.refuse("a size of a convolution that is rounded up, of an axis of unknown size");
+      const int64_t rest = (dim.value() + before[i] + behind[i] - reaches[i]) % stride[i];
+      if (rest > 0) behind[i] += stride[i] - rest;
+    }
+  } else if (mode != down && mode != caffe_down) l.bad("padding_mode ", mode, " is none");
+  before.insert(before.end(), behind.begin(), behind.end());
+  return concat(text, ", pads = ", list_of(before));
 }
 
 // Weights of a kernel, or input 1; `maps` first, and as many channels as there are weights for.
@@ -231,9 +247,10 @@ Values convolve(Lowering& l, const char* op, bool is_transposed) {
   else if (l.weights("bias")) inputs.push_back(l.constant_of("bias", {l.number("maps")}));
   const Dims dilation = l.ints("dilation", Dims(axes, 1));
   if (dilation.size() != axes) l.bad("dilation has ", dilation.size(), " dimensions; the window has ", axes);
-  return {l.node(
-      op, inputs,
-      concat(window_of(l, axes, false), ", dilations = ", list_of(dilation), ", group = ", l.number("groups", 1)))};
+  Dims reaches = l.ints("kernel_size");
+  for (size_t i = 0; i < axes; ++i) reaches[i] = (reaches[i] - 1) * dilation[i] + 1;
+  const std::string window = window_of(l, is_transposed ? Window::deconvolution : Window::convolution, reaches);
+  return {l.node(op, inputs, concat(window, ", dilations = ", list_of(dilation), ", group = ", l.number("groups", 1)))};
 }
 Values convolution(Lowering& l) { return convolve(l, "Conv", false); }
 Values deconvolution(Lowering& l) { return convolve(l, "ConvTranspose", true); }
@@ -257,7 +274,7 @@ Values pooling(Lowering& l) {
   enum { max, average, blend };
   const ValueId x = l.in(0);
   const Dims size = l.ints("window");
-  const std::string window = concat("kernel_shape = ", list_of(size), ", ", window_of(l, size.size(), true));
+  const std::string window = concat("kernel_shape = ", list_of(size), ", ", window_of(l, Window::pooling, size));
   const auto largest = [&] { return l.node("MaxPool", {x}, window); };
   const auto mean = [&] {
     return l.node("AveragePool", {x},
@@ -510,38 +527,98 @@ Values padding(Lowering& l) {
   return {l.node("Pad", {x, l.int_list(pads)})};
 }
 
+// Elements start, start + stride, ... of each axis, all of which lie in the input.
+ValueId sliced(Lowering& l, ValueId x, const Dims& start, const Dims& size, Dims step) {
+  Dims end = start, axes;
+  bool repeats = false;
+  for (size_t i = 0; i < start.size(); ++i) {
+    axes.push_back(int64_t(i));
+    if (size[i] < 0 || start[i] < 0) l.bad("start ", start, " and size ", size);
+    // ONNX leaves out what lies beyond the input, and does not say so.
+    const Dim& dim = l.type(x).shape[i];
+    const int64_t last = start[i] + (size[i] - 1) * step[i];
+    if (size[i] && (last < 0 || (dim.is_constant() && std::max(last, start[i]) >= dim.value())))
+      l.bad("elements ", start[i], " to ", last, " of axis ", i, ", which has ", dim);
+    end[i] = step[i] < 0 && start[i] + size[i] * step[i] < 0 ? INT64_MIN : start[i] + size[i] * step[i];
+    if (step[i] == 0) repeats = true, end[i] = start[i] + 1, step[i] = 1;
+  }
+  const ValueId y = l.node("Slice", {x, l.int_list(start), l.int_list(end), l.int_list(axes), l.int_list(step)});
+  return repeats ? l.node("Expand", {y, l.int_list(size)}) : y;
+}
+
+enum class SampleMode : uint8_t { strict, wrap, clamp, fill, reflect };
+
+// The element that stands where `at` is, outside of 0 to n - 1.
+int64_t inside(SampleMode mode, int64_t at, int64_t n) {
+  const auto modulo = [](int64_t value, int64_t period) { return ((value % period) + period) % period; };
+  if (mode == SampleMode::clamp) return std::clamp<int64_t>(at, 0, n - 1);
+  if (mode == SampleMode::wrap) return modulo(at, n);
+  const int64_t period = std::max<int64_t>(2 * (n - 1), 1), place = modulo(at, period);  // the edges are not repeated
+  return place < n ? place : period - place;
+}
+
+// A slice that may leave its input: there it has a value, or elements of the input that an index tells.
+ValueId sampled(Lowering& l, SampleMode mode, ValueId x, Dims start, const Dims& size, Dims step) {
+  const size_t rank = start.size();
+  Dims before(rank, 0), behind(rank, 0), whole = size;
+  std::vector<std::pair<size_t, std::vector<int64_t>>> indices;  // by axis
+  for (size_t i = 0; i < rank; ++i) {
+    if (size[i] < 0) l.bad("size ", size);
+    if (size[i] == 0) {
+      start[i] = 0;
+      continue;
+    }
+    const Dim& dim = l.type(x).shape[i];
+    if (!dim.is_constant()) l.refuse("SampleMode ", int(mode), " along axis ", i, " of unknown size");
+    const int64_t n = dim.value(), last = start[i] + (size[i] - 1) * step[i];
+    const int64_t low = std::min(start[i], last), high = std::max(start[i], last);
+    if (low >= 0 && high < n) continue;
+    if (mode == SampleMode::fill) {
+      before[i] = std::max<int64_t>(0, -low);
+      behind[i] = std::max<int64_t>(0, high - n + 1);
+      start[i] += before[i];
+      continue;
+    }
+    if (n == 0) l.bad("there is nothing along axis ", i, " of which size ", size, " could be taken");
+    auto& [axis, list] = indices.emplace_back(i, std::vector<int64_t>());
+    for (int64_t k = 0; k < size[i]; ++k) list.push_back(inside(mode, start[i] + k * step[i], n));
+    start[i] = 0, whole[i] = n, step[i] = 1;
+  }
+  if (mode == SampleMode::fill) {
+    const DType dtype = l.type(x).dtype;
+    const ValueId value = l.has(4) ? l.node("Reshape", {l.cast(l.in(4), dtype), l.int_list({})}) : l.scalar(dtype, 0);
+    before.insert(before.end(), behind.begin(), behind.end());
+    if (std::any_of(before.begin(), before.end(), [](int64_t pad) { return pad != 0; }))
+      x = l.node("Pad", {x, l.int_list(before), value});
+  }
+  x = sliced(l, x, start, whole, step);
+  for (const auto& [axis, list] : indices) x = l.node("Gather", {x, l.int_list(list)}, concat("axis = ", axis));
+  return x;
+}
+
 Values slice(Lowering& l) {
-  enum { strict, wrap, clamp, fill, reflect };
   const ValueId x = l.in(0);
-  const int64_t mode = l.number("mode", strict);
-  if (mode != strict) l.refuse("a slice beyond its input (SampleMode ", mode, ")");
+  const int64_t number = l.number("mode", 0);
+  if (number < 0 || number > int64_t(SampleMode::reflect)) l.bad("there is no mode ", number);
+  const auto mode = SampleMode(number);
   if (l.has(5)) l.refuse("the axes of a slice as an input");
-  if (!l.has(1) && !l.has(2) && !l.has(3)) {
-    Dims start = l.ints("start"), size = l.ints("size"), step = l.ints("stride"), end = start;
+  const auto known = [&](size_t i) { return !l.has(i) || l.known(l.in(i)); };
+  const auto given = [&](size_t i, const char* name) { return l.has(i) ? l.known(l.in(i))->to_ints() : l.ints(name); };
+  if (known(1) && known(2) && known(3)) {
+    const Dims start = given(1, "start"), size = given(2, "size"), step = given(3, "stride");
     if (start.size() != size.size() || start.size() != step.size() || int64_t(start.size()) != l.rank(x))
       l.bad("start ", start, ", size ", size, " and stride ", step, " for ", l.rank(x), " dimensions");
-    bool repeats = false;
-    for (size_t i = 0; i < start.size(); ++i) {
-      if (size[i] < 0 || start[i] < 0) l.bad("start ", start, " and size ", size);
-      // ONNX leaves out what lies beyond the input, and does not say so.
-      const Dim& dim = l.type(x).shape[i];
-      const int64_t last = start[i] + (size[i] - 1) * step[i];
-      if (size[i] && (last < 0 || (dim.is_constant() && std::max(last, start[i]) >= dim.value())))
-        l.bad("elements ", start[i], " to ", last, " of axis ", i, ", which has ", dim);
-      end[i] = step[i] < 0 && start[i] + size[i] * step[i] < 0 ? INT64_MIN : start[i] + size[i] * step[i];
-      if (step[i] == 0) repeats = true, end[i] = start[i] + 1, step[i] = 1;
-    }
-    Dims axes;
-    for (int64_t i = 0; i < l.rank(x); ++i) axes.push_back(i);
-    const ValueId y = l.node("Slice", {x, l.int_list(start), l.int_list(end), l.int_list(axes), l.int_list(step)});
-    return {repeats ? l.node("Expand", {y, l.int_list(size)}) : y};
+    if (mode == SampleMode::strict) return {sliced(l, x, start, size, step)};
+    return {sampled(l, mode, x, start, size, step)};
   }
+  if (mode != SampleMode::strict)
+    l.refuse("a slice beyond its input (SampleMode ", number, ") whose start, size or stride comes as data");
   // Strides that come as data are taken as forward.
-  const auto given = [&](size_t i, const char* name) { return l.has(i) ? l.wide(l.in(i)) : l.int_list(l.ints(name)); };
-  if (!l.has(3))
-    for (int64_t step : l.ints("stride"))
+  const auto value = [&](size_t i, const char* name) { return l.has(i) ? l.wide(l.in(i)) : l.int_list(l.ints(name)); };
+  if (known(3))
+    for (int64_t step : given(3, "stride"))
       if (step <= 0) l.refuse("a stride of ", step, " where the start or the size comes as data");
-  const ValueId start = given(1, "start"), size = given(2, "size"), step = given(3, "stride");
+  const ValueId start = value(1, "start"), size = value(2, "size"), step = value(3, "stride");
   Dims axes;
   for (int64_t i = 0; i < l.rank(x); ++i) axes.push_back(i);
   const ValueId end = l.node("Add", {start, l.node("Mul", {size, step})});
@@ -553,12 +630,44 @@ Values shape(Lowering& l) {
   return {l.rules.integers_are_int32 ? l.narrow(y) : y};
 }
 
+// Rows of a batch, each by indices of its own. The axis goes to the front of what is gathered from, and what was
+// gathered back to where it was.
+ValueId gather_of_batch(Lowering& l, int64_t axis) {
+  ValueId x = l.in(0), at = l.in(1);
+  const int64_t rank = l.rank(x), more = l.rank(at) - 1;
+  if (rank < 2 || more < 0 || axis < 1 || axis >= rank)
+    l.bad("axis ", axis, " of ", rank, " dimensions, by indices of ", more + 1, ", with one elementwise dimension");
+  const Dim rows = l.type(x).shape[0], lists = l.type(at).shape[0];
+  const auto spread = [&](ValueId value, const Dim& to) {  // a single one serves all
+    if (!to.is_constant()) l.refuse("an elementwise dimension of 1 beside one of unknown size");
+    Dims dims(size_t(l.rank(value)), 1);
+    dims[0] = to.value();
+    return l.node("Expand", {value, l.int_list(dims)});
+  };
+  if (rows != lists) {
+    if (rows == Dim(1)) x = spread(x, lists);
+    else if (lists == Dim(1)) at = spread(at, rows);
+    else l.refuse("elementwise dimensions of ", rows, " and ", lists);
+  }
+  Dims front = {0, axis}, back = {0};
+  for (int64_t i = 1; i < rank; ++i)
+    if (i != axis) front.push_back(i);
+  if (axis != 1) x = l.node("Transpose", {x}, concat("perm = ", list_of(front)));
+  ValueId y = l.node("GatherND", {x, l.node("Unsqueeze", {l.wide(at), l.int_list({-1})})}, "batch_dims = 1");
+  if (axis == 1) return y;
+  for (int64_t i = 0; i < axis - 1; ++i) back.push_back(1 + more + i);
+  for (int64_t i = 0; i < more; ++i) back.push_back(1 + i);
+  for (int64_t i = axis - 1; i < rank - 2; ++i) back.push_back(1 + more + i);
+  return l.node("Transpose", {y}, concat("perm = ", list_of(back)));
+}
+
 Values gather(Lowering& l) {
   enum { whole, element, nd };
   const int64_t batch = l.number("elementwise_dims", 0), axis = l.number("axis", 0);
   switch (l.number("mode", whole)) {
     case whole:
-      if (batch) l.refuse("a gather of elementwise dimensions outside of GatherMode.ND");
+      if (batch == 1) return {gather_of_batch(l, axis)};
+      if (batch) l.bad("a gather with ", batch, " elementwise dimensions outside of GatherMode.ND");
       return {l.node("Gather", {l.in(0), l.in(1)}, concat("axis = ", axis))};
     case element: return {l.node("GatherElements", {l.in(0), l.in(1)}, concat("axis = ", axis))};
     case nd: return {l.node("GatherND", {l.in(0), l.wide(l.in(1))}, concat("batch_dims = ", batch))};
@@ -621,18 +730,75 @@ Values reverse_sequence(Lowering& l) {
                  concat("batch_axis = ", l.number("batch_axis", 1), ", time_axis = ", l.number("sequence_axis", 0)))};
 }
 
-// alpha, alpha + beta, alpha + 2 beta, ...
-Values fill(Lowering& l) {
-  enum { linspace };
-  if (l.number("operation") != linspace) l.refuse("a fill with random numbers");
-  if (l.has(0) || l.has(1) || l.has(2)) l.refuse("a fill whose size, start or step comes as data");
+// alpha + beta[0] i + beta[1] j + ..., of numbers that come as data, or of a size that does.
+ValueId line(Lowering& l, DType dtype) {
+  const ValueId size = l.has(0) ? l.node("Reshape", {l.wide(l.in(0)), l.int_list({-1})}) : l.int_list(l.ints("dims"));
+  const Dim& count = l.type(size).shape[0];
+  if (!count.is_constant()) l.refuse("a fill of as many dimensions as data say");
+  const int64_t rank = count.value();
+  ValueId alpha, beta;
+  if (l.has(1)) {
+    if (l.type(l.in(1)).dtype != l.type(l.in(2)).dtype) l.bad("alpha and beta are of different types");
+    alpha = l.node("Reshape", {l.cast(l.in(1), dtype), l.int_list({})});
+    beta = l.node("Reshape", {l.cast(l.in(2), dtype), l.int_list({rank})});
+  } else {
+    if (rank != 1) l.bad("a fill of ", rank, " dimensions, by one beta");
+    alpha = l.scalar(dtype, l.real_number("alpha", 0));
+    beta = l.node("Reshape", {l.scalar(dtype, l.real_number("beta", 1)), l.int_list({1})});
+  }
+  ValueId sum = alpha;
+  const auto single = [&](ValueId list, int64_t i) {
+    return l.node("Gather", {list, l.scalar(DType::i64, double(i))}, "axis = 0");
+  };
+  for (int64_t i = 0; i < rank; ++i) {
+    const ValueId steps = l.node("Range", {l.scalar(DType::i64, 0), single(size, i), l.scalar(DType::i64, 1)});
+    Dims dims(size_t(rank), 1);
+    dims[size_t(i)] = -1;
+    sum = l.node("Add",
+                 {sum, l.node("Mul", {l.node("Reshape", {l.cast(steps, dtype), l.int_list(dims)}), single(beta, i)})});
+  }
+  return rank ? sum : l.node("Reshape", {sum, l.int_list({})});
+}
+
+// Numbers of the standard distribution, moved and stretched.
+ValueId random(Lowering& l, bool is_normal, DType dtype) {
+  if (!is_float(dtype)) l.bad("random numbers of ", dtype);
+  if (l.has(0)) l.refuse("a fill with random numbers whose size comes as data");
+  const std::string shape = concat("shape = ", list_of(l.ints("dims")), ", dtype = ", onnx_from_dtype(dtype));
+  if (!l.has(1)) {
+    const std::string alpha = real(l.real_number("alpha", 0)), beta = real(l.real_number("beta", 1));
+    return is_normal ? l.node("RandomNormal", {}, concat(shape, ", mean = ", alpha, ", scale = ", beta))
+                     : l.node("RandomUniform", {}, concat(shape, ", low = ", alpha, ", high = ", beta));
+  }
+  const auto number = [&](size_t i) { return l.node("Reshape", {l.cast(l.in(i), dtype), l.int_list({})}); };
+  const ValueId alpha = number(1), beta = number(2);
+  const ValueId width = is_normal ? beta : l.node("Sub", {beta, alpha});
+  return l.node("Add",
+                {l.node("Mul", {l.node(is_normal ? "RandomNormal" : "RandomUniform", {}, shape), width}), alpha});
+}
+
+Values fill_with(Lowering& l) {
+  enum { linspace, uniform, normal };
+  const int64_t operation = l.number("operation");
+  if (operation < linspace || operation > normal) l.bad("there is no operation ", operation);
+  if (l.has(1) != l.has(2)) l.bad("one of alpha and beta comes as data, and both do or none");
+  // What comes as data has its type; a release without a type of the layer (8.6) has f32 there.
+  DType dtype = l.is_set("to") ? type_setting(l, "to") : DType::f32;
+  if (l.has(1)) {
+    const DType given = l.type(l.in(1)).dtype;
+    if (l.is_set("to") && !l.rules.integers_are_int32 && given != kept(l, dtype))
+      l.bad("alpha and beta are of ", given, "; the layer gives ", dtype);
+    dtype = given;
+  }
+  dtype = kept(l, dtype);
+  if (operation != linspace) return {random(l, operation == normal, dtype)};
+  if (l.has(0) || l.has(1)) return {line(l, dtype)};
   const Dims dims = l.ints("dims");
-  if (dims.size() != 1) l.refuse("a fill of ", dims.size(), " dimensions");
+  if (dims.size() != 1) l.bad("a fill of ", dims.size(), " dimensions, by one beta");
   Tensor tensor(DType::f64, dims);
   for (int64_t i = 0; i < dims[0]; ++i)
     tensor.data<double>()[i] = l.real_number("alpha", 0) + double(i) * l.real_number("beta", 1);
-  const DType dtype = l.is_set("to") ? type_setting(l, "to") : DType::f32;
-  return {l.node("Identity", {l.constant(tensor.converted(kept(l, dtype)), "values")})};
+  return {l.node("Identity", {l.constant(tensor.converted(dtype), "values")})};
 }
 
 // ---- quantization ----
@@ -696,7 +862,7 @@ constexpr Form kForms[] = {
     {"DEQUANTIZE", dequantize},
     {"EINSUM", einsum},
     {"ELEMENTWISE", elementwise},
-    {"FILL", fill},
+    {"FILL", fill_with},
     {"FULLY_CONNECTED", fully_connected},
     {"GATHER", gather},
     {"GRID_SAMPLE", grid_sample},
