@@ -606,6 +606,73 @@ class LayersTest(Case):
         self.assertTrue(context.execute_v2([x.ctypes.data, out.ctypes.data]))
         numpy.testing.assert_allclose(out, onnxruntime.InferenceSession(model.SerializeToString()).run(None, {"image": x})[0], atol=1e-4)
 
+    def test_layers_of_a_model_tell_what_their_nodes_say_by_the_class_that_programs_give_them(self):
+        w, v = self.normal(6, 2, 3, 3), self.normal(6, 3, 2, 2)
+        nodes = [helper.make_node("Conv", ["x", "w"], ["a"], strides=[2, 1], pads=[1, 0, 2, 1], dilations=[1, 2], group=2),
+                 helper.make_node("AveragePool", ["a"], ["b"], kernel_shape=[2, 3], strides=[1, 2], ceil_mode=1, count_include_pad=1, pads=[0, 1, 0, 1]),
+                 helper.make_node("Pow", ["b", "two"], ["c"]), helper.make_node("ReduceMean", ["c", "axes"], ["d"], keepdims=1),
+                 helper.make_node("Sqrt", ["d"], ["e"]), helper.make_node("Div", ["b", "e"], ["f"]), helper.make_node("Sigmoid", ["f"], ["g"]),
+                 helper.make_node("ConvTranspose", ["g", "v"], ["h"]), helper.make_node("Concat", ["h", "h"], ["i"], axis=1),
+                 helper.make_node("Softmax", ["i"], ["j"], axis=2), helper.make_node("MatMul", ["j", "m"], ["k"]),
+                 helper.make_node("Greater", ["k", "j"], ["l"]), helper.make_node("Cast", ["l"], ["m1"], to=TensorProto.INT32),
+                 helper.make_node("Gelu", ["k"], ["n"])]  # fmt: skip
+        x = helper.make_tensor_value_info("x", TensorProto.FLOAT, (2, 4, 9, 10))
+        values = {"w": w, "v": v, "two": numpy.array([2], "float32"), "axes": numpy.array([2, 3]), "m": self.normal(5, 5)}
+        outs = [helper.make_tensor_value_info("m1", TensorProto.INT32, (2, 6, 5, 5)), helper.make_tensor_value_info("n", TensorProto.FLOAT, (2, 6, 5, 5))]
+        graph = helper.make_graph(nodes, "told", [x], outs, [onnx.numpy_helper.from_array(value, name) for name, value in values.items()])
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+        network = self.network()
+        self.assertTrue(trt.OnnxParser(network, self.logger).parse(model.SerializeToString()), self.logger.lines)
+        kinds, layers = trt.LayerType, {}
+        for layer in network:
+            layers.setdefault(layer.type, []).append(layer)
+
+        def as_a(cls, layer):
+            self.assertIs(type(layer), trt.ILayer)
+            layer.__class__ = cls  # as Polygraphy and NVIDIA's demonstrations do
+            self.assertIsInstance(layer, cls)
+            return layer
+
+        convolution = as_a(trt.IConvolutionLayer, layers[kinds.CONVOLUTION][0])
+        self.assertEqual((convolution.num_output_maps, convolution.kernel_size_nd, convolution.num_groups, convolution.stride_nd, convolution.dilation_nd),
+                         (6, (3, 3), 2, (2, 1), (1, 2)))  # fmt: skip
+        self.assertEqual((convolution.pre_padding, convolution.post_padding, convolution.padding_mode, convolution.kernel_size.h, convolution.bias.size),
+                         ((1, 0), (2, 1), trt.PaddingMode.EXPLICIT_ROUND_DOWN, 3, 0))  # fmt: skip
+        numpy.testing.assert_array_equal(convolution.kernel.numpy(), w.ravel())
+        pool = as_a(trt.IPoolingLayer, layers[kinds.POOLING][0])
+        self.assertEqual((pool.type, pool.window_size_nd, pool.stride_nd, pool.padding_nd, pool.padding_mode, pool.average_count_excludes_padding),
+                         (trt.PoolingType.AVERAGE, (2, 3), (1, 2), (0, 1), trt.PaddingMode.EXPLICIT_ROUND_UP, False))  # fmt: skip
+        operations = [as_a(trt.IElementWiseLayer, layer) for layer in layers[kinds.ELEMENTWISE]]
+        told = []
+        for layer in operations:
+            try:
+                told.append(layer.op)
+            except ValueError as error:  # of several steps
+                self.assertIn("a node of the model, which does not tell its operation: not in Temper", str(error))
+        self.assertEqual(told, [trt.ElementWiseOperation.POW, trt.ElementWiseOperation.DIV, trt.ElementWiseOperation.LESS])
+        self.assertEqual(operations[2].get_input(0), layers[kinds.SOFTMAX][0].get_output(0))  # the greater of (k, j) is the less of (j, k)
+        self.assertEqual(len(operations), 4)
+        mean = as_a(trt.IReduceLayer, layers[kinds.REDUCE][0])
+        self.assertEqual((mean.op, mean.axes, mean.keep_dims), (trt.ReduceOperation.AVG, 0b1100, True))
+        self.assertEqual(as_a(trt.IUnaryLayer, layers[kinds.UNARY][0]).op, trt.UnaryOperation.SQRT)
+        sigmoid = as_a(trt.IActivationLayer, layers[kinds.ACTIVATION][0])
+        self.assertEqual((sigmoid.type, sigmoid.alpha), (trt.ActivationType.SIGMOID, 0))
+        self.assertEqual((len(layers[kinds.DECONVOLUTION]), as_a(trt.IConcatenationLayer, layers[kinds.CONCATENATION][0]).axis), (1, 1))
+        self.assertEqual(as_a(trt.ISoftMaxLayer, layers[kinds.SOFTMAX][0]).axes, 0b100)
+        product = as_a(trt.IMatrixMultiplyLayer, layers[kinds.MATRIX_MULTIPLY][0])
+        self.assertEqual((product.op0, product.op1), (trt.MatrixOperation.NONE,) * 2)
+        self.assertEqual(as_a(trt.ICastLayer, layers[kinds.CAST][0]).to_type, trt.int32)
+        with self.assertRaisesRegex(ValueError, "does not tell its kernel_size"):
+            as_a(trt.IDeconvolutionLayer, layers[kinds.DECONVOLUTION][0]).kernel_size_nd
+        product.__class__ = trt.IPoolingLayer
+        with self.assertRaisesRegex(ValueError, "does not tell its window"):
+            product.window_size_nd
+        product.__class__ = trt.ILayer
+        self.assertEqual((product.type, product.metadata, product.precision_is_set), (kinds.MATRIX_MULTIPLY, "", False))
+        operations[0].precision = trt.float32
+        self.assertTrue(operations[0].precision_is_set)
+        self.assertIsNotNone(self.builder.build_serialized_network(network, self.builder.create_builder_config()), self.logger.lines)
+
     def test_what_does_not_hold_is_said_with_the_layers_name(self):
         network = self.network()
         x = network.add_input("x", F, (1, 3, 8, 8))

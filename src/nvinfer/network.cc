@@ -6,7 +6,7 @@
 
 #include "graph/op.h"
 #include "graph/ops/broadcast.h"
-#include "graph/ops/pointwise.h"
+#include "nvinfer/node_settings.h"
 #include "nvinfer/types.h"
 #include "onnx/import.h"
 #include "onnx/input_dims.h"
@@ -15,65 +15,6 @@
 namespace temper::nvinfer {
 
 namespace {
-
-std::string_view word_for(OpKind kind) {
-  switch (kind) {
-    case OpKind::convolution: return "CONVOLUTION";
-    case OpKind::matmul: return "MATRIX_MULTIPLY";
-    case OpKind::pooling: return "POOLING";
-    case OpKind::reduction: return "REDUCE";
-    case OpKind::pointwise: return "ELEMENTWISE";
-    case OpKind::softmax: return "SOFTMAX";
-    case OpKind::normalization: return "NORMALIZATION";
-    case OpKind::movement: return "SHUFFLE";
-    case OpKind::quantize: return "QUANTIZE";
-    case OpKind::dequantize: return "DEQUANTIZE";
-    case OpKind::recurrent:
-    case OpKind::attention:
-    case OpKind::string:
-    case OpKind::other: return "";
-  }
-  return "";
-}
-
-// A program of one step on one input is an activation or a function of one number where TensorRT has a layer for it.
-std::string_view word_for(const Op& op) {
-  const auto* const pointwise = op.get_if<ops::Pointwise>();
-  if (!pointwise || pointwise->program.inputs != 1 || pointwise->program.steps.size() != 1)
-    return word_for(kind_of(op));
-  switch (pointwise->program.steps[0].op) {
-    case Scalar::relu:
-    case Scalar::sigmoid:
-    case Scalar::tanh: return "ACTIVATION";
-    case Scalar::cast: return "CAST";
-    case Scalar::abs:
-    case Scalar::acos:
-    case Scalar::acosh:
-    case Scalar::asin:
-    case Scalar::asinh:
-    case Scalar::atan:
-    case Scalar::atanh:
-    case Scalar::ceil:
-    case Scalar::cos:
-    case Scalar::cosh:
-    case Scalar::erf:
-    case Scalar::exp:
-    case Scalar::floor:
-    case Scalar::is_inf:
-    case Scalar::is_nan:
-    case Scalar::log:
-    case Scalar::logical_not:
-    case Scalar::neg:
-    case Scalar::reciprocal:
-    case Scalar::round:
-    case Scalar::sign:
-    case Scalar::sin:
-    case Scalar::sinh:
-    case Scalar::sqrt:
-    case Scalar::tan: return "UNARY";
-    default: return word_for(kind_of(op));
-  }
-}
 
 // All that is refused of a model, where an import ends with the first.
 std::vector<std::string> refusals_in(const ModelSource& source) {
@@ -263,10 +204,24 @@ void Network::reset(int index, const std::string& setting) {
   layers_[size_t(index)].settings.erase(setting);
 }
 
+// Of a node of the model, which is asked for what its layer in TensorRT has.
+std::optional<Setting> Network::setting_of_node(int index, std::string_view name) const {
+  if (name == "precision" || name == "metadata") return std::nullopt;
+  const std::string& layer = layers_[size_t(index)].name;
+  const Graph& from = model();
+  if (from.node_count() != parsed_layers_ || word_for(from.node({index}).op) != layers_[size_t(index)].type)
+    fail(ErrorKind::unsupported, "'", layer,
+         "' is no more in the model, read for the dimensions that its inputs were given: not in Temper");
+  if (auto found = setting_of(from, from.node({index}), name)) return found;
+  fail(ErrorKind::unsupported, "'", layer, "' is a node of the model, which does not tell its ", name,
+       ": not in Temper");
+}
+
 std::optional<Setting> Network::setting(int index, std::string_view name) const {
   const Layer& of = layer(index);
   if (const auto it = of.settings.find(name); it != of.settings.end()) return it->second;
-  if (is_parsed(index) || of.inputs.empty() || of.inputs[0] < 0 || !setting_by_rank(of, name, 0)) return std::nullopt;
+  if (is_parsed(index)) return setting_of_node(index, name);
+  if (of.inputs.empty() || of.inputs[0] < 0 || !setting_by_rank(of, name, 0)) return std::nullopt;
   return setting_by_rank(of, name, int64_t(tensor(of.inputs[0]).dims.size()));
 }
 

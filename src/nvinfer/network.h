@@ -83,7 +83,8 @@ class Network {
   // parser's layers, too (build.h).
   void set(int layer, const std::string& setting, Setting value);
   void reset(int layer, const std::string& setting);
-  // Nothing where the program did not set it and it does not follow from the input.
+  // Nothing where the program did not set it and it does not follow from the input. Of a node of the model it is what
+  // the node says; throws Error{unsupported} for what it does not tell.
   std::optional<Setting> setting(int layer, std::string_view name) const;
 
   // ---- tensors ----
@@ -152,6 +153,7 @@ class Network {
   Held& held(int tensor);
   enum class Edit : uint8_t { ports, graph };  // of names and outputs alone; of what was lowered
   void edit(Edit what);
+  std::optional<Setting> setting_of_node(int layer, std::string_view name) const;
   void edit_layer(int layer);
   void put_type(int tensor, DType dtype);
   bool has_dims_of_its_own(size_t input) const;

@@ -302,6 +302,14 @@ class ILayer(_Numbered):
     def reset_precision(self) -> None:
         self._native.reset(self._number, "precision")
 
+    def _told(self, name: str) -> Any:
+        """What a node of the model says; ValueError for what it does not tell."""
+        try:
+            return self._native.setting(self._number, name)
+        except Error as error:
+            self._hold.log(int(Severity.ERROR), str(error))
+            raise ValueError(str(error)) from None
+
     def _output(self, index: int) -> ITensor:
         tensor = self.get_output(index)
         if tensor is None:
@@ -329,6 +337,8 @@ def _setting(name: str, read: Any, write: Any, otherwise: Any) -> Any:
     """A property that is a setting; `otherwise`: what it is before it is set, or a function of the layer."""
 
     def get(self: ILayer) -> Any:
+        if self._native.is_parsed(self._number):  # by layer.__class__ = trt.IConvolutionLayer
+            return read(self._told(name))
         kept = self._hold.tries(self._native.setting, self._number, name)
         if kept is None:
             return otherwise(self) if callable(otherwise) else otherwise
