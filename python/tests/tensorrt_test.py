@@ -581,6 +581,27 @@ class TensorrtTest(Case):
         for part in ("pycuda and cuda-python are stand-ins", "wrote 16 bytes beyond a buffer of 8", "768 bytes there are in no device memory"):
             self.assertIn(part, done.stderr)
 
+    def test_code_and_modules_run_as_python_runs_them(self):
+        def run(*words, folder=None):
+            return subprocess.run([sys.executable, "-m", "temper.tensorrt", *words], cwd=folder, capture_output=True, text=True)
+
+        code = "import sys, tensorrt as trt; print(__name__, sys.argv, trt.__version__)"
+        for words in (("-c", code), ("-c" + code,)):
+            done = run("--api", "10.13", *words, "-x", "--api", "11.1")
+            self.assertEqual(done.stdout.split("10.13")[0], "__main__ ['-c', '-x', '--api', '11.1'] ", done.stderr)
+        with tempfile.TemporaryDirectory() as folder:
+            with open(os.path.join(folder, "mine.py"), "w") as file:
+                file.write("import sys, tensorrt; print(__name__, sys.argv[1:], tensorrt.__version__[:4], sys.path[0] == __import__('os').getcwd())")
+            for words in (("-m", "mine"), ("-mmine",)):
+                done = run("--api=11.1", *words, "-m", "x", folder=folder)
+                self.assertEqual(done.stdout.strip(), "__main__ ['-m', 'x'] 11.1 True", done.stderr)
+            self.assertEqual(run("mine.py", "--api", "x", folder=folder).stdout.split("8.6")[0], "__main__ ['--api', 'x'] ")
+        for words, why in (((), "-m MODULE or -c CODE is expected"), (("-c",), "-c is followed by code"), (("-z",), "unknown option -z"),
+                           (("-m", "no_such_module"), "No module named no_such_module"), (("-c", "raise SystemExit(3)"), "")):  # fmt: skip
+            done = run(*words)
+            self.assertIn(why, done.stderr)
+            self.assertEqual(done.returncode, 3 if not why else 1 if "no_such" in why else 2)
+
     def test_a_script_runs_unchanged(self):
         script = textwrap.dedent("""\
             import sys
