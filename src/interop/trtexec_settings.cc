@@ -2,6 +2,7 @@
 #include "interop/trtexec_settings.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <utility>
 
@@ -18,21 +19,11 @@ bool is_harmless(const TrtexecArgument& argument) {
   const std::string& value = argument.value;
   const std::string_view flag = argument.flag;
   if (flag == "--batch" || flag == "--maxBatch") return value == "1";
-  if (flag == "--sleepTime" || flag == "--idleTime") return value == "0";
   if (flag == "--useDLACore") return value == "-1";
   if (flag == "--useRuntime") return value == "full";
   if (flag == "--sparsity") return value == "disable" || value == "enable";
   if (flag == "--hardwareCompatibilityLevel") return value == "none";
   if (flag == "--runtimePlatform") return value == "SameAsBuild";
-  if (flag == "--inputIOFormats" || flag == "--outputIOFormats") {
-    for (size_t at = 0; at <= value.size();) {
-      const size_t end = std::min(value.find(',', at), value.size());
-      const std::string_view one = std::string_view(value).substr(at, end - at);
-      if (one != "fp32:chw" && one != "int32:chw" && one != "int64:chw" && one != "bool:chw") return false;
-      at = end + 1;
-    }
-    return true;
-  }
   return false;
 }
 
@@ -200,6 +191,43 @@ class Settings {
     settings_.obeys_layer_precisions = how == "obey";
   }
 
+  // TYPE:FORMAT,...: the types. Of the formats that are allowed rows must be one.
+  std::vector<std::string> types_of_ports(const char* flag) {
+    constexpr std::array types = {"fp32", "fp16", "bf16", "int32", "int64", "int8", "int4", "uint8", "bool", "fp8"};
+    constexpr std::array layouts = {"chw",    "chw2", "hwc8", "chw4",       "chw16",    "chw32", "dhwc8",
+                                    "cdhw32", "hwc",  "dhwc", "dla_linear", "dla_hwc4", "hwc16"};
+    const auto is_in = [](const auto& list, std::string_view word) {
+      return std::find(list.begin(), list.end(), word) != list.end();
+    };
+    const std::string list = command_.value(flag).value_or("");
+    std::vector<std::string> wanted;
+    for (size_t at = 0; at < list.size();) {
+      const size_t end = std::min(list.find(',', at), list.size());
+      const std::string one = list.substr(at, end - at), type = one.substr(0, one.find(':'));
+      at = end + 1;
+      bool has_rows = false;
+      for (size_t from = type.size() + 1; from <= one.size();) {
+        const size_t to = std::min(one.find('+', from), one.size());
+        const std::string layout = one.substr(from, to - from);
+        if (!is_in(layouts, layout))
+          fail(ErrorKind::usage, std::string_view(flag), ": there is no format '", layout, "'");
+        has_rows |= layout == "chw";
+        from = to + 1;
+      }
+      if (!is_in(types, type) || type.size() + 1 >= one.size())
+        fail(ErrorKind::usage, std::string_view(flag), ": '", one, "' is no TYPE:FORMAT, as fp16:chw is");
+      if (!has_rows)
+        fail(ErrorKind::unsupported, std::string_view(flag), "=", one,
+             " is not in Temper: inputs and outputs are in rows; instead, ", type, ":chw");
+      wanted.push_back(type);
+    }
+    if (!wanted.empty() && !settings_.load.empty()) {
+      note(flag, " has no effect with --loadEngine: the engine has the types that it was built with");
+      wanted.clear();
+    }
+    return wanted;
+  }
+
   TrtexecShapes shapes_of(const TrtexecArgument& argument) const {
     const auto parsed = parse_trtexec_shapes(argument.value);
     if (!parsed)
@@ -277,6 +305,12 @@ class Settings {
     to.seconds = number("--duration", 3, 0, 86'400);
     to.streams = whole(command_.has("--streams") ? "--streams" : "--infStreams", 1, 1, 1024);
     to.average_runs = whole("--avgRuns", 10, 1, 100'000'000);
+    to.sleep_ms = number("--sleepTime", 0, 0, 86'400'000);
+    to.idle_ms = number("--idleTime", 0, 0, 86'400'000);
+    if (to.idle_ms > 0 && to.streams > 1)
+      fail(ErrorKind::unsupported, "--idleTime beside several streams is not in Temper; instead, --infStreams=1");
+    to.input_types = types_of_ports("--inputIOFormats");
+    to.output_types = types_of_ports("--outputIOFormats");
     const bool copies = !release_ || !kTrtexecReleases[*release_].starts_with("11.");
     to.transfers = copies ? !command_.has("--noDataTransfers") : command_.has("--includeDataTransfers");
     to.cuda_graph = is_on("--useCudaGraph", "--noCudaGraph");

@@ -23,7 +23,7 @@ struct TrtexecFlagUse {
 std::span<const TrtexecFlagUse> trtexec_flag_uses();
 
 // Why an argument is refused, as a sentence that names it; empty where it is not, also because its value asks for
-// nothing that is not there (--idleTime=0), and for what trtexec does not know.
+// nothing that is not there (--batch=1), and for what trtexec does not know.
 std::string trtexec_refusal(const TrtexecArgument& argument);
 
 struct TrtexecProfile {
@@ -37,6 +37,7 @@ struct TrtexecSettings {
   std::string calibration_cache;                        // "": none
   std::map<std::string, std::string> layer_precisions;  // by layer, "*" for all others: "fp32", "fp16", "bf16", "int8"
   bool obeys_layer_precisions = false;                  // otherwise they are wishes
+  std::vector<std::string> input_types, output_types;   // "fp16"; one for all of them, or one each; empty: the model's
   std::vector<TrtexecProfile> profiles;                 // empty: the command names no shapes
   size_t profile = 0;                                   // to run with
   TrtexecShapes shapes;                                 // to run; empty: the profile's opt
@@ -47,6 +48,7 @@ struct TrtexecSettings {
 
   int64_t iterations = 10;               // at least
   double warm_up_ms = 200, seconds = 3;  // at least
+  double sleep_ms = 0, idle_ms = 0;      // before the first query; between two
   int64_t streams = 1, average_runs = 10;
   std::vector<double> percentiles{90, 95, 99};
   bool transfers = true, cuda_graph = false, spin_wait = false;

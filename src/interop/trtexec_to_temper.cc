@@ -48,6 +48,15 @@ class ToTemper {
       if (const std::string refusal = trtexec_refusal(argument);
           !refusal.empty() && !old_model && argument.flag != "--batch" && argument.flag != "--maxBatch")
         differences.push_back(refusal);
+    for (const TrtexecArgument& argument : command.arguments) {
+      const bool of_ports = argument.flag == "--inputIOFormats" || argument.flag == "--outputIOFormats";
+      if (of_ports && argument.value.find("16:") != std::string::npos)  // fp16, bf16
+        differences.push_back(concat(argument.flag, "=", argument.value,
+                                     ": temper build keeps the model's types; temper trtexec takes these"));
+      if ((argument.flag == "--idleTime" || argument.flag == "--sleepTime") && argument.value != "0")
+        differences.push_back(
+            concat(argument.flag, "=", argument.value, ": in temper bench runs follow one another; --rate paces them"));
+    }
   }
 
   void build() {

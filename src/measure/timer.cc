@@ -2,7 +2,9 @@
 #include "measure/timer.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <thread>
 
 #include "base/error.h"
 #include "measure/statistics.h"
@@ -102,7 +104,10 @@ Samples measure(const std::function<void()>& body, const TimerOptions& options, 
   const double start = clock.now_ms();
   double last_progress = start;
   size_t next_check = least;
-  for (;;) {
+  const auto idle = [&] {
+    if (options.idle_ms > 0) std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(options.idle_ms));
+  };
+  for (;; idle()) {
     samples.ms.push_back(clock.elapsed_ms(body, samples.calls_per_sample) / samples.calls_per_sample);
     const size_t count = samples.ms.size();
     const double now = clock.now_ms(), seconds = (now - start) / 1e3;
@@ -129,6 +134,10 @@ Samples measure(const std::function<void()>& body, const TimerOptions& options, 
     }
   }
   samples.relative_error = relative_error_of_median(samples.ms);
+  if (options.idle_ms > 0) {
+    const double seconds = (clock.now_ms() - start) / 1e3;
+    samples.runs_per_s = double(samples.ms.size()) * samples.calls_per_sample / seconds;
+  }
   return samples;
 }
 

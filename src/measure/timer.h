@@ -21,6 +21,7 @@ struct TimerOptions {
   int iterations = -1;         // -1: the stopping rule; otherwise exactly this many samples of one call each
   double warmup_seconds = -1;  // instead of `warmup`: for so long, however stable; -1: not
   bool single_calls = false;   // a sample is one call however short it is: the clock's overhead is in all of them
+  double idle_ms = 0;          // between two samples nothing runs for so long; Samples::runs_per_s counts it
   // Called between samples, not more often than five times a second. The cold run has count 0.
   std::function<void(int samples, double seconds)> progress;
 };

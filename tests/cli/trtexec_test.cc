@@ -203,6 +203,46 @@ TEST(TrtexecVerb, TakesSeveralProfilesAndInputsFromFiles) {
   EXPECT_CONTAINS(trtexec(folder, "--loadEngine=m.plan --useProfile=1 --loadInputs=image:x.bin").err, "has 5 bytes");
 }
 
+TEST(TrtexecVerb, InputsAndOutputsHaveTheTypesOfTheirFormats) {
+  const std::string folder = test_folder(), shapes = " --shapes=image:2x1x8x8 ";
+  const Outcome plain = trtexec(folder, concat(onnx(), shapes, "--saveEngine=plain.plan --buildOnly"));
+  EXPECT_CONTAINS(plain.out, "Input(s)s format: fp32:CHW");
+  const Outcome done = trtexec(folder, concat(onnx(), shapes,
+                                              "--saveEngine=half.plan --inputIOFormats=fp16:chw "
+                                              "--outputIOFormats=bf16:chw+chw2 --dumpOutput"));
+  ASSERT_EQ(done.code, 0) << done.err << done.out;
+  EXPECT_CONTAINS(done.out, "Input(s): fp16:chw");
+  EXPECT_CONTAINS(done.out, "Output(s): bf16:chw");
+  EXPECT_CONTAINS(done.out, "logits: (2x10)");
+  const auto half = Engine::load(folder + "half.plan"), single = Engine::load(folder + "plain.plan");
+  EXPECT_EQ(half->inputs()[0].type.dtype, DType::f16);
+  EXPECT_EQ(half->outputs()[0].type.dtype, DType::bf16);
+  Tensor x(DType::f32, {2, 1, 8, 8});
+  for (int64_t i = 0; i < x.count(); ++i) x.data<float>()[i] = float(i % 17) / 16;  // exact in fp16
+  const std::vector<double> got = Session(half).run({x.converted(DType::f16)})[0].to_doubles();
+  const std::vector<double> want = Session(single).run({x})[0].converted(DType::bf16).to_doubles();
+  EXPECT_EQ(got, want);
+  for (const auto& [flags, why] : {std::pair("--inputIOFormats=int32:chw", "'image' is f32 in the model; int32"),
+                                   {"--outputIOFormats=fp16:chw,fp16:chw", "there are 2 formats for 1 tensors"}}) {
+    const Outcome refused = trtexec(folder, concat(onnx(), shapes, std::string_view(flags)));
+    EXPECT_EQ(refused.code, 1);
+    EXPECT_CONTAINS(refused.err, std::string_view(why));
+  }
+}
+
+TEST(TrtexecVerb, QueriesPauseBetweenEachOther) {
+  const std::string folder = test_folder();
+  const Outcome done = trtexec(folder, concat(onnx(), " --idleTime=10 --sleepTime=1"));
+  ASSERT_EQ(done.code, 0) << done.err << done.out;
+  EXPECT_CONTAINS(done.out, "Idle time: 10ms");
+  EXPECT_CONTAINS(done.out, "Sleep time: 1ms");
+  const std::vector<TrtexecRun> runs = read_trtexec_log(done.out);
+  ASSERT_EQ(runs.size(), 1u);
+  EXPECT_EQ(runs[0].queries, 20);
+  EXPECT_LT(*runs[0].throughput_qps, 20 / 0.19) << "19 pauses of 10 ms";
+  EXPECT_LT(*runs[0].latency->mean, 9.0) << "the pauses are in no query";
+}
+
 TEST(TrtexecVerb, Int8TakesACacheOrSaysThatItsRangesAreNoise) {
   const std::string folder = test_folder();
   const Outcome noise =

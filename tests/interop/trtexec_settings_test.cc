@@ -110,6 +110,21 @@ TEST(TrtexecSettings, StrongTypingTakesPrecisionsAwayAndLeavesTF32) {
   EXPECT_NE(notes.find("--fp16 has no effect with --stronglyTyped"), notes.npos) << notes;
 }
 
+TEST(TrtexecSettings, FormatsOfPortsAreTypesInRowsAndPausesAreMilliseconds) {
+  using Types = std::vector<std::string>;
+  const TrtexecSettings settings = settings_of(
+      "trtexec --onnx=m.onnx --inputIOFormats=fp16:chw,int32:chw+chw4 --outputIOFormats=bf16:chw32+chw --sleepTime=1.5 "
+      "--idleTime=20");
+  EXPECT_EQ(settings.input_types, (Types{"fp16", "int32"}));
+  EXPECT_EQ(settings.output_types, (Types{"bf16"}));
+  EXPECT_EQ(settings.sleep_ms, 1.5);
+  EXPECT_EQ(settings.idle_ms, 20);
+  const TrtexecSettings loaded = settings_of("trtexec --loadEngine=m.plan --inputIOFormats=fp16:chw");
+  EXPECT_TRUE(loaded.input_types.empty());
+  ASSERT_EQ(loaded.notes.size(), 1u);
+  EXPECT_NE(loaded.notes[0].find("no effect with --loadEngine"), std::string::npos);
+}
+
 TEST(TrtexecSettings, WhatTheVerbRefusesIsADifferenceOfTheTranslation) {
   const TemperCommands commands =
       temper_commands_for(parse_trtexec_command("trtexec --onnx=m.onnx --useDLACore=0 --int4 --idleTime=0"));
@@ -152,8 +167,9 @@ TEST(TrtexecSettings, WhatIsNotThereIsRefusedByNameWithWhatToDoInstead) {
                                    {"--sparsity=force", "sparse"},
                                    {"--maxBatch=8", "--shapes="},
                                    {"--layerOutputTypes=a:fp16", "--layerPrecisions"},
-                                   {"--inputIOFormats=fp16:chw", "in rows"},
-                                   {"--idleTime=5", "--rate"},
+                                   {"--inputIOFormats=fp16:chw32", "in rows"},
+                                   {"--outputIOFormats=fp32:chw,fp16:hwc8+chw4", "in rows"},
+                                   {"--idleTime=5 --infStreams=2", "--infStreams=1"},
                                    {"--versionCompatible", "one version"},
                                    {"--int4", "no kernels"},
                                    {"--loadRefOutputs=o.json", "temper verify"}}) {
@@ -163,10 +179,26 @@ TEST(TrtexecSettings, WhatIsNotThereIsRefusedByNameWithWhatToDoInstead) {
     const std::string_view parts(part);
     EXPECT_NE(text.find(parts.substr(parts.find('|') + 1)), text.npos) << text;
   }
-  for (const char* flag :
-       {"--fp32", "--dumpEngine", "--onn=x", "-x", "stray", "--percentile=101", "--duration=-1", "--iterations=1.5",
-        "--memPoolSize=workspace", "--shapes=x", "--loadInputs=x", "--profilingVerbosity=high", "--useProfile=1",
-        "--loadEngine=m.plan --saveEngine=n.plan", "--stronglyTyped --best"})
+  for (const char* flag : {"--fp32",
+                           "--dumpEngine",
+                           "--onn=x",
+                           "-x",
+                           "stray",
+                           "--percentile=101",
+                           "--duration=-1",
+                           "--iterations=1.5",
+                           "--memPoolSize=workspace",
+                           "--shapes=x",
+                           "--loadInputs=x",
+                           "--profilingVerbosity=high",
+                           "--inputIOFormats=fp16",
+                           "--inputIOFormats=fp16:",
+                           "--outputIOFormats=half:chw",
+                           "--outputIOFormats=fp16:nchw",
+                           "--idleTime=-1",
+                           "--useProfile=1",
+                           "--loadEngine=m.plan --saveEngine=n.plan",
+                           "--stronglyTyped --best"})
     refusal_of(concat("trtexec --onnx=m.onnx ", std::string_view(flag)), ErrorKind::usage);
 }
 

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "base/file.h"
 #include "base/file_kind.h"
@@ -19,8 +20,10 @@
 #include "cli/verb.h"
 #include "interop/trtexec_settings.h"
 #include "interop/trtexec_write.h"
+#include "nvinfer/network.h"
 #include "onnx/import.h"
 #include "optimize/build_engine.h"
+#include "optimize/model_source.h"
 #include "optimize/precision.h"
 #include "quantize/cache.h"
 #include "tune/default_cache.h"
@@ -146,6 +149,12 @@ class Trtexec {
     info("Calibration: ", s.calibration_cache);
     info("Save engine: ", or_none(s.save));
     info("Load engine: ", or_none(s.load));
+    const auto print_formats = [](const char* ports, const std::vector<std::string>& types) {
+      if (types.empty()) info(ports, "s format: fp32:CHW");
+      for (const std::string& type : types) info(ports, ": ", type, ":chw");
+    };
+    print_formats("Input(s)", s.input_types);
+    print_formats("Output(s)", s.output_types);
     info("Profiling verbosity: ", s.detailed ? 2 : 0);
     info("timingCacheMode: ", !s.uses_timing_cache ? "disable" : s.timing_cache.empty() ? "local" : "global");
     info("timingCacheFile: ", s.timing_cache);
@@ -158,8 +167,8 @@ class Trtexec {
     for (const auto& [name, dims] : s.shapes) info("Input inference shape: ", name, "=", trtexec_dims(dims));
     info("Iterations: ", s.iterations);
     info("Duration: ", trtexec_number(s.seconds), "s (+ ", trtexec_number(s.warm_up_ms), "ms warm up)");
-    info("Sleep time: 0ms");
-    info("Idle time: 0ms");
+    info("Sleep time: ", trtexec_number(s.sleep_ms), "ms");
+    info("Idle time: ", trtexec_number(s.idle_ms), "ms");
     info("Inference Streams: ", s.streams);
     info("ExposeDMA: Disabled");
     info("Data transfers: ", enabled(on_gpu() && (s.transfers || s.streams > 1)));
@@ -234,10 +243,46 @@ class Trtexec {
     settings_.shapes.clear();
   }
 
+  // The model, with the types of inputs and outputs that were asked for.
+  ModelSource source_of_model() const {
+    if (settings_.input_types.empty() && settings_.output_types.empty()) return {settings_.model, "", std::nullopt};
+    nvinfer::Network network;
+    std::vector<std::string> errors;
+    if (!network.parse("", settings_.model, errors)) fail(ErrorKind::unsupported, settings_.model, ": ", errors[0]);
+    set_types(network, network.input_tensors(), settings_.input_types, "--inputIOFormats");
+    set_types(network, network.output_tensors(), settings_.output_types, "--outputIOFormats");
+    return network.source();
+  }
+
+  static void set_types(nvinfer::Network& network, const std::vector<int>& tensors,
+                        const std::vector<std::string>& types, std::string_view flag) {
+    if (types.size() > 1 && types.size() != tensors.size())
+      fail(ErrorKind::usage, flag, ": there are ", types.size(), " formats for ", tensors.size(),
+           " tensors; one for all of them or one for each is expected");
+    for (size_t i = 0; i < tensors.size() && !types.empty(); ++i) {
+      const nvinfer::NetworkTensor tensor = network.tensor(tensors[i]);
+      const std::string& word = types[types.size() > 1 ? i : 0];
+      const std::map<std::string, DType> known = {{"fp32", DType::f32},  {"fp16", DType::f16},    {"bf16", DType::bf16},
+                                                  {"int32", DType::i32}, {"int64", DType::i64},   {"int8", DType::i8},
+                                                  {"uint8", DType::u8},  {"bool", DType::boolean}};
+      const auto type = known.find(word);
+      const bool is_same = type != known.end() && type->second == tensor.dtype;
+      if (is_same) continue;
+      const auto is_float = [](DType of) { return of == DType::f32 || of == DType::f16 || of == DType::bf16; };
+      const bool is_exact = type != known.end() && ((is_float(tensor.dtype) && is_float(type->second)) ||
+                                                    (tensor.dtype == DType::i64 && type->second == DType::i32));
+      if (!is_exact)
+        fail(ErrorKind::unsupported, flag, ": '", tensor.name, "' is ", tensor.dtype, " in the model; ", word,
+             " in its place is not in Temper");
+      network.set_type(tensors[i], type->second);
+    }
+  }
+
   void build() {
     info("Start parsing network model.");
     const Stopwatch parsing;
-    const ImportedModel model = import_onnx(settings_.model);
+    const ModelSource source = source_of_model();
+    const ImportedModel model = source.import();
     info("Finished parsing network model. Parse time: ", trtexec_number(parsing.seconds()));
     set_shapes(model.graph);
     options_.workspace = settings_.workspace;
@@ -248,7 +293,7 @@ class Trtexec {
     const Stopwatch building;
     if (settings_.best ? has_cache() : settings_.int8)
       options_.ranges = std::make_shared<const Ranges>(ranges_for(model));
-    engine_ = build_engine(settings_.model, options_);
+    engine_ = build_engine(source, options_);
     for (const std::string& text : engine_->info().notes) say('W', concat("[Temper] ", text));
     if (settings_.best) info("Precision: ", upper(engine_->info().precision));
     info("Engine built in ", trtexec_number(building.seconds()), " sec.");
@@ -354,6 +399,7 @@ class Trtexec {
     timer.min_samples = std::max(int(settings_.iterations), 1);
     timer.max_samples = 1 << 30;
     timer.single_calls = true;
+    timer.idle_ms = settings_.idle_ms;
     const LoadPattern load{int(settings_.streams), 0, transfers, settings_.cuda_graph, device_ms};
     GivenInputs given;
     for (size_t i = 0; i < inputs_.size(); ++i) given.emplace(engine_->inputs()[i].name, inputs_[i]);
@@ -364,6 +410,7 @@ class Trtexec {
     choose_shapes();
     info("Starting inference");
     read_inputs();
+    std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(settings_.sleep_ms));
     const bool copies = on_gpu() && (settings_.transfers || settings_.streams > 1);
     // The GPU's own time in each query, by its own clock: with several queries at a time they share it.
     std::vector<double> inside;
