@@ -673,6 +673,26 @@ class LayersTest(Case):
         self.assertTrue(operations[0].precision_is_set)
         self.assertIsNotNone(self.builder.build_serialized_network(network, self.builder.create_builder_config()), self.logger.lines)
 
+    def test_an_input_that_a_model_gives_as_an_output_too_is_edited(self):
+        ports = [helper.make_tensor_value_info(name, TensorProto.FLOAT, (2, 3)) for name in ("x", "y")]
+        graph = helper.make_graph([helper.make_node("Neg", ["x"], ["y"])], "passed on", ports[:1], ports)
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8).SerializeToString()
+        x = self.normal(2, 3)
+        for edit, name, dtype in ((None, "x", "float32"), ("name", "given", "float32"), ("dtype", "x", "float16")):
+            network = self.network()
+            self.assertTrue(trt.OnnxParser(network, self.logger).parse(model), self.logger.lines)
+            self.assertTrue(network.get_input(0).is_network_output)
+            if edit:
+                setattr(network.get_input(0), edit, "given" if edit == "name" else trt.float16)
+            plan = self.builder.build_serialized_network(network, self.builder.create_builder_config())
+            self.assertIsNotNone(plan, self.logger.lines)
+            engine = temper.load(bytes(plan))
+            got = engine.run({name: x.astype(dtype)})
+            self.assertEqual(sorted(got), sorted([name, "y"]))
+            self.assertEqual((got[name].dtype, got["y"].dtype), (dtype, "float32"))
+            numpy.testing.assert_array_equal(got[name], x.astype(dtype))
+            numpy.testing.assert_array_equal(got["y"], -x.astype(dtype).astype("float32"))
+
     def test_what_does_not_hold_is_said_with_the_layers_name(self):
         network = self.network()
         x = network.add_input("x", F, (1, 3, 8, 8))

@@ -547,7 +547,7 @@ Graph Network::graph() const {
   for (int input : inputs_) take_name(tensors_[size_t(input)].name);
   for (int output : outputs_) {
     const Held& of = tensors_[size_t(output)];
-    take_name(of.name);
+    if (!is_input(output)) take_name(of.name);  // one that a model gives as it takes it has one name
     ValueId value = value_of(from, output);
     if (of.dtype && whole.type(value).dtype != *of.dtype)
       value = add_onnx(whole, concat("(x) => (y) { y = Cast <to = ", onnx_from_dtype(*of.dtype), "> (x) }"), {value},
