@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fills a network from ONNX.
 #pragma once
+#include <utility>
+#include <vector>
+
 #include "NvInfer.h"
 
 #define NV_ONNX_PARSER_MAJOR NV_TENSORRT_MAJOR
 #define NV_ONNX_PARSER_MINOR NV_TENSORRT_MINOR
 #define NV_ONNX_PARSER_PATCH NV_TENSORRT_PATCH
+
+using SubGraph_t = std::pair<std::vector<std::size_t>, bool>;
+using SubGraphCollection_t = std::vector<SubGraph_t>;
 
 namespace nvonnxparser {
 
@@ -66,6 +72,36 @@ class IParser : public nvinfer1::stand_in::Object {
     return fill(nullptr, 0, onnxModelFile ? onnxModelFile : "");
   }
 
+  // Whether the model is read, which fills the network then; and the parts of it, as far as they are all read, or not.
+#if TEMPER_NVINFER_API < 1100
+  bool supportsModel(void const* serialized_onnx_model, std::size_t serialized_onnx_model_size,
+                     SubGraphCollection_t& sub_graph_collection, char const* model_path = nullptr) noexcept {
+    bool const done = judge(serialized_onnx_model, serialized_onnx_model_size, model_path);
+    sub_graph_collection.clear();
+    for (Part const& part : parts_)
+      sub_graph_collection.emplace_back(std::vector<std::size_t>(part.nodes.begin(), part.nodes.end()), part.is_read);
+    return done;
+  }
+#endif
+#if TEMPER_NVINFER_API >= 1000
+  bool supportsModelV2(void const* serializedOnnxModel, std::size_t serializedOnnxModelSize,
+                       char const* modelPath = nullptr) noexcept {
+    return judge(serializedOnnxModel, serializedOnnxModelSize, modelPath);
+  }
+  int64_t getNbSubgraphs() noexcept { return static_cast<int64_t>(parts_.size()); }
+  bool isSubgraphSupported(int64_t const index) noexcept {
+    return index >= 0 && index < getNbSubgraphs() && parts_[static_cast<std::size_t>(index)].is_read;
+  }
+  // They are the parser's, until it looks at another model.
+  int64_t* getSubgraphNodes(int64_t const index, int64_t& subgraphLength) noexcept {
+    bool const is_there = index >= 0 && index < getNbSubgraphs();
+    subgraphLength = is_there ? static_cast<int64_t>(parts_[static_cast<std::size_t>(index)].nodes.size()) : 0;
+    return is_there ? parts_[static_cast<std::size_t>(index)].nodes.data() : nullptr;
+  }
+#endif
+  // Whether models may have such nodes, some forms of which may be refused.
+  bool supportsOperator(char const* op_name) const noexcept { return temper_nv_knows_operator(op_name) != 0; }
+
   int getNbErrors() const noexcept { return static_cast<int>(errors_.size()); }
   IParserError const* getError(int index) const noexcept {
     return index >= 0 && index < getNbErrors() ? errors_[static_cast<std::size_t>(index)].get() : nullptr;
@@ -92,7 +128,26 @@ class IParser : public nvinfer1::stand_in::Object {
   nvinfer1::ILogger& logger_;
   OnnxParserFlags flags_ = 0;
   std::vector<std::unique_ptr<stand_in::ParserError>> errors_;
+  struct Part {
+    std::vector<int64_t> nodes;
+    bool is_read;
+  };
+  std::vector<Part> parts_;
 
+  // What is wrong is an error of the parser, and no line of the log: that is what was asked.
+  bool judge(void const* bytes, std::size_t size, char const* path) noexcept {
+    parts_.clear();
+    int32_t const done = temper_nv_network_judge(
+        network_.native(), bytes, size, path, this,
+        [](void* self, char const* text) {
+          static_cast<IParser*>(self)->errors_.emplace_back(new stand_in::ParserError(text));
+        },
+        [](void* self, int64_t const* nodes, int64_t count, int32_t is_read) {
+          static_cast<IParser*>(self)->parts_.push_back({std::vector<int64_t>(nodes, nodes + count), is_read != 0});
+        });
+    if (done) network_.filled();
+    return done != 0;
+  }
   bool fill(void const* bytes, std::size_t size, char const* path) noexcept {
     int32_t const done =
         temper_nv_network_parse(network_.native(), bytes, size, path, this, [](void* self, char const* text) {

@@ -51,6 +51,11 @@ void temper_nv_network_free(temper_nv_network* network);
  * line, and the network is as before. */
 int32_t temper_nv_network_parse(temper_nv_network* network, const void* bytes, size_t size, const char* path,
                                 void* self, void (*error)(void* self, const char* text));
+/* The same, and a call of `subgraph` for as many nodes that follow each other as are all read, or all not. */
+int32_t temper_nv_network_judge(temper_nv_network* network, const void* bytes, size_t size, const char* path,
+                                void* self, void (*error)(void* self, const char* text),
+                                void (*subgraph)(void* self, const int64_t* nodes, int64_t count, int32_t is_read));
+int32_t temper_nv_knows_operator(const char* name); /* 1: models may have it */
 const char* temper_nv_network_name(const temper_nv_network* network);
 void temper_nv_network_set_name(temper_nv_network* network, const char* name);
 int32_t temper_nv_network_layers(const temper_nv_network* network);

@@ -292,6 +292,20 @@ void bind_nvinfer(nb::module_& module) {
              self.parse(std::move(bytes), path, errors);
              return errors;
            })
+      // Errors, and (nodes, whether they are read) of each part.
+      .def("judge",
+           [](Network& self, const nb::bytes& onnx, const std::string& path) {
+             std::string bytes(onnx.c_str(), onnx.size());
+             std::vector<std::string> errors;
+             std::vector<nvinfer::Subgraph> subgraphs;
+             {
+               const WithoutGil released;
+               self.judge(std::move(bytes), path, errors, subgraphs);
+             }
+             nb::list parts;
+             for (const nvinfer::Subgraph& of : subgraphs) parts.append(nb::make_tuple(of.nodes, of.is_read));
+             return nb::make_tuple(errors, parts);
+           })
       .def_prop_rw("name", &Network::name, &Network::set_name)
       .def_prop_ro("layers", &Network::layers)
       .def_prop_ro("input_tensors", &Network::input_tensors)
@@ -373,6 +387,7 @@ void bind_nvinfer(nb::module_& module) {
                return nvinfer::refusals({nvinfer::flags_of(flags, nvinfer::Release(release)), on_dla, capability,
                                          hardware_compatibility, platform});
              });
+  module.def("nv_knows_operator", nvinfer::knows_operator);
   module.def("nv_builder_flags", [](int release) {
     nb::dict numbers;
     for (const auto& [name, number] : nvinfer::builder_flags(nvinfer::Release(release))) numbers[name.c_str()] = number;

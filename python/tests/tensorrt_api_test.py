@@ -371,6 +371,48 @@ class TensorrtApiTest(Case):
             self.assertTrue(refitter.refit_cuda_engine())
         self.assertRaises(RuntimeError, trt.Refitter, self.engine(), self.logger)
 
+    def test_a_parser_tells_which_parts_of_a_model_are_read(self):
+        ports = [helper.make_tensor_value_info(name, TensorProto.FLOAT, (2, 3)) for name in ("x", "y")]
+        nodes = [helper.make_node("Neg", ["x"], ["a"]), helper.make_node("Magic", ["a"], ["b"], domain="mine"), helper.make_node("Abs", ["b"], ["c"]),
+                 helper.make_node("Neg", ["x"], ["d"]), helper.make_node("Add", ["c", "d"], ["y"])]  # fmt: skip
+
+        def model(nodes, stated=()):
+            graph = helper.make_graph(nodes, "parts", ports[:1], ports[1:], value_info=[helper.make_tensor_value_info(name, TensorProto.FLOAT, (2, 3)) for name in stated])
+            return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13), helper.make_opsetid("mine", 1)], ir_version=8).SerializeToString()
+
+        whole = model([nodes[0], helper.make_node("Abs", ["a"], ["y"])])
+        for api in ("8.6", "10.13", "11.1"):
+            _api.use(api)
+            logger = Collected()
+            builder = trt.Builder(logger)
+            network = builder.create_network()
+            parser = trt.OnnxParser(network, logger)
+            self.assertTrue(parser.supports_operator("Conv") and parser.supports_operator("Gelu"))
+            self.assertFalse(parser.supports_operator("Magic"))
+
+            def told(given):
+                if api == "8.6":
+                    return parser.supports_model(given)
+                supported = parser.supports_model_v2(given)
+                parts = [(parser.get_subgraph_nodes(i), parser.is_subgraph_supported(i)) for i in range(parser.num_subgraphs)]
+                if api == "10.13":
+                    self.assertEqual(parser.supports_model(given), (supported, parts))
+                self.assertEqual((parser.get_subgraph_nodes(9), parser.is_subgraph_supported(9)), ([], False))
+                return supported, parts
+
+            self.assertEqual(told(model(nodes)), (False, [([0], True), ([1, 2], False), ([3], True), ([4], False)]))
+            self.assertIn("Magic", parser.get_error(0).desc())
+            self.assertEqual(network.num_layers, 0)
+            self.assertEqual(told(model(nodes, stated=("b",))), (False, [([0], True), ([1], False), ([2, 3, 4], True)]))
+            self.assertEqual(told(b"no model"), (False, []))
+            self.assertEqual(told(whole), (True, [([0, 1], True)]))
+            self.assertEqual(network.num_layers, 2)  # it is filled
+            self.assertIsNotNone(builder.build_serialized_network(network, builder.create_builder_config()), logger.text())
+            self.assertTrue(parser.parse(whole))  # and read once all the same
+            self.assertEqual((network.num_layers, network.num_inputs), (2, 1))
+            self.assertIsNotNone(builder.build_serialized_network(network, builder.create_builder_config()), logger.text())
+            self.assertFalse(parser.parse(whole))
+
     def test_flags_have_the_numbers_of_their_release(self):
         for api, refit, tf32, compatible, sources in (("8.6", 5, 7, 15, 3), ("10.13", 4, 6, 13, 3), ("11.1", 4, 6, 12, 0)):
             _api.use(api)
@@ -517,6 +559,13 @@ class TensorrtApiTest(Case):
             self.assertTrue(parser.parse_with_weight_descriptors(model))
         else:
             self.assertTrue(parser.set_builder_config(None))
+        parser = trt.OnnxParser(builder.create_network(), self.logger)
+        self.assertTrue(parser.supports_operator("Conv"))
+        if api != "11.1":
+            self.assertTrue(parser.supports_model(model)[0])
+        if api != "8.6":
+            self.assertTrue(parser.supports_model_v2(model) and parser.num_subgraphs == 1 and parser.is_subgraph_supported(0))
+            self.assertGreater(len(parser.get_subgraph_nodes(0)), 5)
         parser = trt.OnnxParser(builder.create_network(), self.logger)
         self.assertFalse(parser.parse(b"no model"))
         error = parser.get_error(0)

@@ -235,20 +235,49 @@ temper_nv_network* temper_nv_network_new(uint32_t flags, int32_t api, temper_nv_
   return new temper_nv_network{nvinfer::Network(nvinfer::rules_of(flags, nvinfer::release_of(api))), logger_of(log)};
 }
 void temper_nv_network_free(temper_nv_network* network) { delete network; }
-int32_t temper_nv_network_parse(temper_nv_network* network, const void* bytes, size_t size, const char* path,
-                                void* self, void (*error)(void* self, const char* text)) {
+namespace {
+
+// `read`: reads the model into a copy of the network, which takes its place where that holds.
+template <class Read>
+int32_t filled(temper_nv_network* network, const void* bytes, const char* path, void* self,
+               void (*error)(void* self, const char* text), Read&& read) {
   const nvinfer::Logger say = [&](Severity, const std::string& text) { error(self, text.c_str()); };
   return or_else(say, 0, [&] {
     if (!bytes && !path) fail(ErrorKind::usage, "the model's bytes are null");
     std::vector<std::string> errors;
-    nvinfer::Network read = network->network;
-    read.parse(path ? std::string() : std::string(static_cast<const char*>(bytes), size), text_of(path), errors);
+    nvinfer::Network its = network->network;
+    read(its, errors);
     for (const std::string& text : errors) say(Severity::error, text);
-    if (errors.empty()) check_tensors(tensors_of(read));
-    network->network = std::move(read);
+    if (errors.empty()) check_tensors(tensors_of(its));
+    network->network = std::move(its);
     return int(errors.empty());
   });
 }
+std::string model_in(const void* bytes, size_t size, const char* path) {
+  return path || !bytes ? std::string() : std::string(static_cast<const char*>(bytes), size);
+}
+
+}  // namespace
+
+int32_t temper_nv_network_parse(temper_nv_network* network, const void* bytes, size_t size, const char* path,
+                                void* self, void (*error)(void* self, const char* text)) {
+  return filled(network, bytes, path, self, error, [&](nvinfer::Network& its, std::vector<std::string>& errors) {
+    its.parse(model_in(bytes, size, path), text_of(path), errors);
+  });
+}
+int32_t temper_nv_network_judge(temper_nv_network* network, const void* bytes, size_t size, const char* path,
+                                void* self, void (*error)(void* self, const char* text),
+                                void (*subgraph)(void* self, const int64_t* nodes, int64_t count, int32_t is_read)) {
+  std::vector<nvinfer::Subgraph> subgraphs;
+  const int32_t done =
+      filled(network, bytes, path, self, error, [&](nvinfer::Network& its, std::vector<std::string>& errors) {
+        its.judge(model_in(bytes, size, path), text_of(path), errors, subgraphs);
+      });
+  for (const nvinfer::Subgraph& of : subgraphs)
+    subgraph(self, of.nodes.data(), int64_t(of.nodes.size()), of.is_read && (done || subgraphs.size() > 1));
+  return done;
+}
+int32_t temper_nv_knows_operator(const char* name) { return nvinfer::knows_operator(text_of(name)); }
 
 namespace {
 

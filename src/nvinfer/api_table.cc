@@ -278,12 +278,11 @@ const std::vector<Owner>& owners() {
        {{kPlugins, "PREFER_AOT_PYTHON_PLUGINS@10.13- PREFER_JIT_PYTHON_PLUGINS@10.13-"}}},
       {"OnnxParser",
        "8.6-",
-       "clear_errors clear_flag flags get_error get_flag get_used_vc_plugin_libraries num_errors parse "
-       "parse_from_file parse_with_weight_descriptors@8.6-10.13 set_builder_config@11.1- set_flag",
-       {{kWhole,
-         "get_subgraph_nodes@10.13- is_subgraph_supported@10.13- num_subgraphs@10.13- supports_model@8.6-10.13 "
-         "supports_model_v2@10.13- supports_operator"},
-        {"a model is read by parse or parse_from_file",
+       "clear_errors clear_flag flags get_error get_flag get_subgraph_nodes@10.13- get_used_vc_plugin_libraries "
+       "is_subgraph_supported@10.13- num_errors num_subgraphs@10.13- parse parse_from_file "
+       "parse_with_weight_descriptors@8.6-10.13 set_builder_config@11.1- set_flag supports_model@8.6-10.13 "
+       "supports_model_v2@10.13- supports_operator",
+       {{"a model is read by parse or parse_from_file",
          "load_initializer@10.13- load_model_proto@10.13- parse_model_proto@10.13-"},
         {"tensors of a model are those of the network's layers", "get_layer_output_tensor@10.13-"}}},
       {"OnnxParserFlag",

@@ -155,8 +155,10 @@ const std::vector<CppClass>& cpp_classes() {
       {"IPaddingLayer", "8.6-", "getPostPaddingNd getPrePaddingNd setPostPaddingNd setPrePaddingNd"},
       {"IParametricReLULayer", "8.6-", ""},
       {"IParser", "8.6-",
-       "clearErrors clearFlag getError getFlag getFlags getNbErrors getUsedVCPluginLibraries parse "
-       "parseFromFile setBuilderConfig@11.1- setFlag setFlags"},
+       "clearErrors clearFlag getError getFlag getFlags getNbErrors getNbSubgraphs@10.13- getSubgraphNodes@10.13- "
+       "getUsedVCPluginLibraries isSubgraphSupported@10.13- parse parseFromFile setBuilderConfig@11.1- setFlag "
+       "setFlags "
+       "supportsModel@8.6-10.13 supportsModelV2@10.13- supportsOperator"},
       {"IParserError", "8.6-", "code desc file func line node"},
       {"IParserRefitter", "10.13-", ""},
       {"IPoolingLayer", "8.6-",

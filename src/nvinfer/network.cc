@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nvinfer/network.h"
 
+#include <onnx/defs/schema.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -10,6 +12,7 @@
 #include "nvinfer/types.h"
 #include "onnx/import.h"
 #include "onnx/input_dims.h"
+#include "onnx/node.h"
 #include "onnx/tensor_proto.h"
 
 namespace temper::nvinfer {
@@ -43,7 +46,39 @@ bool is_open(const TensorType& type) {
   return std::any_of(type.shape.begin(), type.shape.end(), [](const Dim& dim) { return !dim.is_constant(); });
 }
 
+bool knows_operator(const std::string& name) {
+  constexpr int kOpset = 22;
+  const auto knows = [&](const char* domain) {
+    const onnx::OpSchema* const schema = onnx::OpSchemaRegistry::Schema(name, kOpset, domain);
+    return find_import(domain, name) || (schema && (schema->HasFunction() || schema->HasContextDependentFunction()));
+  };
+  return knows("") || knows("com.microsoft");
+}
+
+bool Network::judge(std::string onnx, const std::string& path, std::vector<std::string>& errors,
+                    std::vector<Subgraph>& subgraphs) {
+  const bool is_read = parse(onnx, path, errors);
+  judged_ = judged_ || is_read;
+  try {
+    const OnnxModel model = onnx.empty() ? read_onnx(path) : parse_onnx(onnx, "");
+    std::set<int64_t> refused;
+    if (!is_read) {
+      const Refusals found = refusals_of(model, {});
+      refused.insert(found.nodes.begin(), found.nodes.end());
+    }
+    const int64_t count = model.proto->graph().node_size();
+    for (int64_t place = 0; place < count; ++place) {
+      // What no single node is to blame for is said of all of them.
+      const bool fits = is_read || (!refused.empty() && !refused.contains(place));
+      if (subgraphs.empty() || subgraphs.back().is_read != fits) subgraphs.push_back({{}, fits});
+      subgraphs.back().nodes.push_back(place);
+    }
+  } catch (const Error&) { subgraphs.clear(); }  // a broken file has no nodes; `errors` has the reason
+  return is_read;
+}
+
 bool Network::parse(std::string onnx, const std::string& path, std::vector<std::string>& errors) {
+  if (judged_ && !edited_) *this = Network(rules_);
   ModelSource source{path.empty() ? "<bytes>" : path, path.empty() ? std::move(onnx) : std::string(), std::nullopt};
   ImportedModel model;
   try {

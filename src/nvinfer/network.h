@@ -15,6 +15,12 @@
 
 namespace temper::nvinfer {
 
+// Nodes of a model, by their places in the file, and whether they are read: as many that follow each other as possible.
+struct Subgraph {
+  std::vector<int64_t> nodes;
+  bool is_read = false;
+};
+
 // An edit that TensorRT rejects, and builds the network without it.
 class Rejected : public Error {
  public:
@@ -37,6 +43,10 @@ class Network {
   // Reads a model's bytes, or the file `path` (with its external data). What is wrong is in `errors`, a line each, and
   // the network stays as it was. A network that has inputs or layers already takes no model.
   bool parse(std::string onnx, const std::string& path, std::vector<std::string>& errors);
+  // The same, and which parts of the model are read. The same model, or another one, may be parsed afterwards in its
+  // place, as long as nothing is edited.
+  bool judge(std::string onnx, const std::string& path, std::vector<std::string>& errors,
+             std::vector<Subgraph>& subgraphs);
 
   // What `edit` does to the network. Where it throws Error, every build ends with that from then on: an engine without
   // an edit that the program made would be that of another network.
@@ -133,7 +143,7 @@ class Network {
   LayerRules rules_;
   ModelSource source_;  // of the parser
   std::string name_;
-  bool parsed_ = false, edited_ = false;
+  bool parsed_ = false, edited_ = false, judged_ = false;
   int parsed_layers_ = 0;
   std::string ended_;  // why builds end; "": they do not
   // The model as its file is: the names of its values, which are the first tensors, its inputs and outputs.
@@ -167,6 +177,9 @@ class Network {
   ValueId add_input_to(Graph& graph, const Held& input, TensorType wanted) const;
   Graph graph() const;
 };
+
+// Whether models may have nodes of that op; of one that they may have, some forms are refused.
+bool knows_operator(const std::string& name);
 
 bool is_open(const TensorType& type);  // some dimension is not known
 

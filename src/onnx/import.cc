@@ -503,14 +503,14 @@ class Importer {
       const onnx::NodeProto& node = nodes[n];
       const auto name = [&] { return node.name().empty() && node.output_size() ? node.output(0) : node.name(); };
       if (depth_ == 0) first_of_node_ = graph().value_count();
-      if (collected_ && depth_ == 0) collect(node, name());
+      if (collected_ && depth_ == 0) collect(node, name(), n);
       else
         with_context([&] { return concat("node '", name(), "' (", node.op_type(), ")"); }, [&] { import_node(node); });
     }
   }
 
   // A node of the model itself: where it is refused, what the file says of its outputs stands in their place.
-  void collect(const onnx::NodeProto& node, const std::string& name) {
+  void collect(const onnx::NodeProto& node, const std::string& name, int64_t place) {
     try {
       import_node(node);
       return;
@@ -520,6 +520,7 @@ class Importer {
       collected_->refused.push_back(
           {name, domain.empty() ? node.op_type() : concat(domain, ".", node.op_type()), error.what()});
     }
+    collected_->nodes.push_back(place);
     for (const std::string& output : node.output()) {
       const onnx::ValueInfoProto* stated = stated_type(output);
       try {

@@ -37,6 +37,7 @@ struct Refused {
 struct Refusals {
   std::vector<Refused> refused;  // in the file's order
   int64_t not_looked_at = 0;     // nodes that need what one of these would have computed, of a type that nobody states
+  std::vector<int64_t> nodes;    // of the model itself, by their place in the file: refused, or not looked at
 };
 
 // Throws Error{bad_file} for a broken model and Error{unsupported} for what is not implemented exactly; the message

@@ -297,10 +297,11 @@ class ParserError(Refusing):
 class OnnxParser(Scoped):
     """Fills a network from ONNX."""
 
-    __slots__ = ("_network", "_log", "_errors", "_flags")
+    __slots__ = ("_network", "_log", "_errors", "_flags", "_parts")
 
     def __init__(self, network: INetworkDefinition, logger: Any) -> None:
         self._network, self._log, self._errors, self._flags = network, log_of(logger), [], 0
+        self._parts: list[tuple[list[int], bool]] = []
 
     def _parse(self, model: bytes, path: str) -> Any:
         self._errors = [ParserError(text) for text in self._network._native.parse(model, path)]
@@ -316,6 +317,33 @@ class OnnxParser(Scoped):
 
     def parse_from_file(self, model: str) -> Any:
         return self._parse(b"", model)
+
+    def _judged(self, model: Any, path: str | None) -> Any:
+        errors, self._parts = self._network._native.judge(bytes(model) if path is None else b"", path or "")
+        self._errors = [ParserError(text) for text in errors]
+        return not errors
+
+    def supports_model_v2(self, model: Any, path: str | None = None) -> Any:
+        """Whether the model is read, which fills the network then; ``get_subgraph_nodes`` has its parts."""
+        return self._judged(model, path)
+
+    def supports_model(self, model: Any, path: str | None = None) -> tuple[Any, list[tuple[list[int], bool]]]:
+        """The same, and its parts: nodes that follow each other, by their places in the file, and whether all of them are read, or none."""
+        return self._judged(model, path), list(self._parts)
+
+    @property
+    def num_subgraphs(self) -> int:
+        return len(self._parts)
+
+    def is_subgraph_supported(self, index: int) -> Any:
+        return 0 <= index < len(self._parts) and self._parts[index][1]
+
+    def get_subgraph_nodes(self, index: int) -> list[int]:
+        return list(self._parts[index][0]) if 0 <= index < len(self._parts) else []
+
+    def supports_operator(self, op_name: str) -> Any:
+        """Whether models may have nodes of that op, some forms of which may be refused."""
+        return _temper.nv_knows_operator(op_name)
 
     @property
     def num_errors(self) -> int:

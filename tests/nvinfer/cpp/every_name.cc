@@ -439,6 +439,19 @@ int main(int, char** argv) {
   auto parser = std::unique_ptr<nvonnxparser::IParser>(nvonnxparser::createParser(*network, logger));
   EXPECT(!parser->parse("no model", 8) && parser->getError(0)->node() == -1 && parser->getError(0)->line() == 0);
   EXPECT(parser->getError(0)->func()[0] == 0 && parser->getError(0)->file()[0] == 0);
+  EXPECT(parser->supportsOperator("Conv") && !parser->supportsOperator("NoSuchOperator"));
+  const std::string model = bytes_of(argv[1]);
+#if NV_TENSORRT_MAJOR >= 10
+  EXPECT(parser->supportsModelV2(model.data(), model.size()) && parser->getNbSubgraphs() == 1);
+  EXPECT(parser->isSubgraphSupported(0) && !parser->isSubgraphSupported(1));
+  int64_t nodes = 0;
+  EXPECT(parser->getSubgraphNodes(0, nodes)[0] == 0 && nodes > 5);
+  EXPECT(parser->getSubgraphNodes(1, nodes) == nullptr && nodes == 0);
+#endif
+#if NV_TENSORRT_MAJOR < 11
+  SubGraphCollection_t parts;
+  EXPECT(parser->supportsModel(model.data(), model.size(), parts) && parts.size() == 1 && parts[0].second);
+#endif
   EXPECT(parser->parseFromFile(argv[1], 1));
   KEEPS(parser, Flags, 1u << static_cast<int>(nvonnxparser::OnnxParserFlag::kNATIVE_INSTANCENORM));
   parser->clearFlag(nvonnxparser::OnnxParserFlag::kNATIVE_INSTANCENORM);

@@ -38,6 +38,13 @@ int main(int, char** argv) {
   parser->clearErrors();
   EXPECT(!parser->parseFromFile("no_such.onnx", 1) && parser->getNbErrors() == 1);
   EXPECT(builder->buildSerializedNetwork(*network, *config) == nullptr && logger.said("at least one output"));
+#if NV_TENSORRT_MAJOR >= 10
+  EXPECT(!parser->supportsModelV2("no model", 8) && parser->getNbSubgraphs() == 0 && parser->getNbErrors() == 1);
+#else
+  SubGraphCollection_t parts;
+  EXPECT(!parser->supportsModel("no model", 8, parts) && parts.empty() && parser->getNbErrors() == 1);
+#endif
+  parser->clearErrors();
   EXPECT(parser->parseFromFile(argv[1], 1));
 
   // Builds.
