@@ -78,8 +78,8 @@ class IParser : public nvinfer1::stand_in::Object {
                      SubGraphCollection_t& sub_graph_collection, char const* model_path = nullptr) noexcept {
     bool const done = judge(serialized_onnx_model, serialized_onnx_model_size, model_path);
     sub_graph_collection.clear();
-    for (Part const& part : parts_)
-      sub_graph_collection.emplace_back(std::vector<std::size_t>(part.nodes.begin(), part.nodes.end()), part.is_read);
+    for (auto const& part : parts_)
+      sub_graph_collection.emplace_back(std::vector<std::size_t>(part.first.begin(), part.first.end()), part.second);
     return done;
   }
 #endif
@@ -90,13 +90,13 @@ class IParser : public nvinfer1::stand_in::Object {
   }
   int64_t getNbSubgraphs() noexcept { return static_cast<int64_t>(parts_.size()); }
   bool isSubgraphSupported(int64_t const index) noexcept {
-    return index >= 0 && index < getNbSubgraphs() && parts_[static_cast<std::size_t>(index)].is_read;
+    return index >= 0 && index < getNbSubgraphs() && parts_[static_cast<std::size_t>(index)].second;
   }
   // They are the parser's, until it looks at another model.
   int64_t* getSubgraphNodes(int64_t const index, int64_t& subgraphLength) noexcept {
     bool const is_there = index >= 0 && index < getNbSubgraphs();
-    subgraphLength = is_there ? static_cast<int64_t>(parts_[static_cast<std::size_t>(index)].nodes.size()) : 0;
-    return is_there ? parts_[static_cast<std::size_t>(index)].nodes.data() : nullptr;
+    subgraphLength = is_there ? static_cast<int64_t>(parts_[static_cast<std::size_t>(index)].first.size()) : 0;
+    return is_there ? parts_[static_cast<std::size_t>(index)].first.data() : nullptr;
   }
 #endif
   // Whether models may have such nodes, some forms of which may be refused.
@@ -128,11 +128,7 @@ class IParser : public nvinfer1::stand_in::Object {
   nvinfer1::ILogger& logger_;
   OnnxParserFlags flags_ = 0;
   std::vector<std::unique_ptr<stand_in::ParserError>> errors_;
-  struct Part {
-    std::vector<int64_t> nodes;
-    bool is_read;
-  };
-  std::vector<Part> parts_;
+  std::vector<std::pair<std::vector<int64_t>, bool>> parts_;  // nodes, and whether they are read
 
   // What is wrong is an error of the parser, and no line of the log: that is what was asked.
   bool judge(void const* bytes, std::size_t size, char const* path) noexcept {
@@ -143,7 +139,7 @@ class IParser : public nvinfer1::stand_in::Object {
           static_cast<IParser*>(self)->errors_.emplace_back(new stand_in::ParserError(text));
         },
         [](void* self, int64_t const* nodes, int64_t count, int32_t is_read) {
-          static_cast<IParser*>(self)->parts_.push_back({std::vector<int64_t>(nodes, nodes + count), is_read != 0});
+          static_cast<IParser*>(self)->parts_.emplace_back(std::vector<int64_t>(nodes, nodes + count), is_read != 0);
         });
     if (done) network_.filled();
     return done != 0;

@@ -295,12 +295,12 @@ void bind_nvinfer(nb::module_& module) {
       // Errors, and (nodes, whether they are read) of each part.
       .def("judge",
            [](Network& self, const nb::bytes& onnx, const std::string& path) {
-             std::string bytes(onnx.c_str(), onnx.size());
+             const std::string bytes(onnx.c_str(), onnx.size());
              std::vector<std::string> errors;
              std::vector<nvinfer::Subgraph> subgraphs;
              {
                const WithoutGil released;
-               self.judge(std::move(bytes), path, errors, subgraphs);
+               self.judge(bytes, path, errors, subgraphs);
              }
              nb::list parts;
              for (const nvinfer::Subgraph& of : subgraphs) parts.append(nb::make_tuple(of.nodes, of.is_read));

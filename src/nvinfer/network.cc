@@ -55,7 +55,7 @@ bool knows_operator(const std::string& name) {
   return knows("") || knows("com.microsoft");
 }
 
-bool Network::judge(std::string onnx, const std::string& path, std::vector<std::string>& errors,
+bool Network::judge(const std::string& onnx, const std::string& path, std::vector<std::string>& errors,
                     std::vector<Subgraph>& subgraphs) {
   const bool is_read = parse(onnx, path, errors);
   judged_ = judged_ || is_read;

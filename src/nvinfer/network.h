@@ -45,7 +45,7 @@ class Network {
   bool parse(std::string onnx, const std::string& path, std::vector<std::string>& errors);
   // The same, and which parts of the model are read. The same model, or another one, may be parsed afterwards in its
   // place, as long as nothing is edited.
-  bool judge(std::string onnx, const std::string& path, std::vector<std::string>& errors,
+  bool judge(const std::string& onnx, const std::string& path, std::vector<std::string>& errors,
              std::vector<Subgraph>& subgraphs);
 
   // What `edit` does to the network. Where it throws Error, every build ends with that from then on: an engine without

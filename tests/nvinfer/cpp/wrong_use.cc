@@ -38,6 +38,7 @@ int main(int, char** argv) {
   parser->clearErrors();
   EXPECT(!parser->parseFromFile("no_such.onnx", 1) && parser->getNbErrors() == 1);
   EXPECT(builder->buildSerializedNetwork(*network, *config) == nullptr && logger.said("at least one output"));
+  parser->clearErrors();
 #if NV_TENSORRT_MAJOR >= 10
   EXPECT(!parser->supportsModelV2("no model", 8) && parser->getNbSubgraphs() == 0 && parser->getNbErrors() == 1);
 #else
