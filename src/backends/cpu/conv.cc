@@ -103,7 +103,6 @@ Built describe(const Problem& problem, dnnl::algorithm algorithm, Layout in, Lay
 Support supports(const Problem& problem, const Device& device) {
   if (auto s = needs_op<ops::Conv>(problem); !s.yes()) return s;
   if (auto s = dnnl_float_supported(problem, device); !s.yes()) return s;
-  if (!problem.inputs[1].is_constant) return refused("the weights are not constant");
   if (element_count(problem.outputs[0].dims()) == 0 || element_count(problem.inputs[0].dims()) == 0)
     return refused("an empty tensor");
   const auto epilogue =
@@ -190,21 +189,28 @@ std::vector<Config> configs(const Problem& given, const Device& device) {
   return fast.empty() ? result : fast;
 }
 
-// Packed: weights in the primitive's own format, then the bias.
+// What constant weights take in the primitive's own format.
+size_t packed_weights(const Problem& problem, const Descriptor& descriptor) {
+  return problem.inputs[1].is_constant ? round_up<size_t>(descriptor.weights_desc().get_size(), 64) : 0;
+}
+
+// Packed: constant weights in the primitive's own format, then the bias.
 Packed build(const Problem& given, const Config& config, const Device&) {
   const Problem problem = as_row(given);
   const ThreadScope threads(problem.threads);
   const Built built = choose(problem, config);
   const memory::desc to = built.descriptor->weights_desc();
-  const size_t weights_bytes = round_up<size_t>(to.get_size(), 64);
+  const bool is_constant = problem.inputs[1].is_constant;
+  const size_t weights_bytes = packed_weights(problem, *built.descriptor);
   const Tensor* bias = built.epilogue.bias >= 0 ? problem.inputs[size_t(built.epilogue.bias) + 2].constant : nullptr;
   Packed packed;
   packed.bytes.resize(weights_bytes + (bias ? size_t(bias->bytes()) : 0));
-  dnnl_pack(dnnl_plain_desc(problem.inputs[1].type.dtype, conv_geometry(problem).weights),
-            problem.inputs[1].constant->raw(), to, packed.bytes.data());
+  if (is_constant)
+    dnnl_pack(dnnl_plain_desc(problem.inputs[1].type.dtype, conv_geometry(problem).weights),
+              problem.inputs[1].constant->raw(), to, packed.bytes.data());
   if (bias) std::memcpy(packed.bytes.data() + weights_bytes, bias->raw().data(), size_t(bias->bytes()));
   packed.consumed.assign(problem.inputs.size(), false);
-  packed.consumed[1] = true;
+  packed.consumed[1] = is_constant;
   if (bias) packed.consumed[size_t(built.epilogue.bias) + 2] = true;
   return packed;
 }
@@ -219,8 +225,9 @@ class ConvKernel final : public Kernel {
     call_ = DnnlCall(dnnl::convolution_forward(d));
     src_ = call_.add(DNNL_ARG_SRC, d.src_desc());
     dst_ = call_.add(DNNL_ARG_DST, d.dst_desc());
-    const size_t weights_bytes = round_up<size_t>(d.weights_desc().get_size(), 64);
-    call_.set(call_.add(DNNL_ARG_WEIGHTS, d.weights_desc()), packed.data());
+    const size_t weights_bytes = packed_weights(problem, d);
+    weights_ = call_.add(DNNL_ARG_WEIGHTS, d.weights_desc());
+    if (problem.inputs[1].is_constant) call_.set(weights_, packed.data());
     if (built.epilogue.bias >= 0) {
       bias_ = call_.add(DNNL_ARG_BIAS, d.bias_desc());
       const Port& bias = problem.inputs[size_t(built.epilogue.bias) + 2];
@@ -237,18 +244,35 @@ class ConvKernel final : public Kernel {
             (packed_bias_ >= 0 ? size_t(byte_count(DType::f32, problem.inputs[size_t(packed_bias_)].dims())) : 0));
     extras_ = add_binary_inputs(call_, built.epilogue);
     scratch_bytes_ = int64_t(d.scratchpad_desc().get_size());
+    if (!problem.inputs[1].is_constant) {
+      const memory::desc plain = dnnl_plain_desc(problem.inputs[1].type.dtype, conv_geometry(problem).weights);
+      const dnnl::engine engine = dnnl_cpu_engine();
+      Packing& packing = packing_.emplace();
+      packing.call = DnnlCall(dnnl::reorder({engine, plain, engine, d.weights_desc()}));
+      packing.from = packing.call.add(DNNL_ARG_FROM, plain);
+      packing.to = packing.call.add(DNNL_ARG_TO, d.weights_desc());
+      packing.at = round_up<int64_t>(scratch_bytes_, 64);
+      scratch_bytes_ = packing.at + int64_t(d.weights_desc().get_size());
+    }
     scratch_ = call_.add(DNNL_ARG_SCRATCHPAD, d.scratchpad_desc());
     const AbsorbedEpilogue& taken = built.epilogue;
     tail_ = EpilogueTail(problem, taken.stored, taken.rest, config.outputs[0], taken.residual);
   }
   int64_t workspace() const override { return tail_.workspace(scratch_bytes_); }
-  bool reads(size_t input) const override { return input != 1 && int64_t(input) != packed_bias_; }
+  bool reads(size_t input) const override { return input == 1 ? packing_.has_value() : int64_t(input) != packed_bias_; }
   int in_place() const override { return tail_.in_place(); }
   void launch(const Buffers& buffers) override {
     tail_.before(buffers);
     call_.set(src_, buffers.inputs[0]);
     call_.set(dst_, tail_.destination(buffers));
     call_.set(scratch_, tail_.scratch(buffers));
+    if (packing_) {
+      void* const packed = static_cast<std::byte*>(tail_.scratch(buffers)) + packing_->at;
+      packing_->call.set(packing_->from, buffers.inputs[1]);
+      packing_->call.set(packing_->to, packed);
+      packing_->call.execute();
+      call_.set(weights_, packed);
+    }
     if (bias_input_ >= 0) call_.set(bias_, buffers.inputs[size_t(bias_input_)]);
     for (const auto& [index, input] : extras_) call_.set(index, buffers.inputs[input]);
     call_.execute();
@@ -256,8 +280,15 @@ class ConvKernel final : public Kernel {
   }
 
  private:
+  // Weights that are data go into the primitive's format in each run, behind its scratch memory.
+  struct Packing {
+    DnnlCall call;
+    size_t from = 0, to = 0;
+    int64_t at = 0;
+  };
   DnnlCall call_;
-  size_t src_ = 0, dst_ = 0, bias_ = 0, scratch_ = 0;
+  std::optional<Packing> packing_;
+  size_t src_ = 0, dst_ = 0, weights_ = 0, bias_ = 0, scratch_ = 0;
   int bias_input_ = -1, packed_bias_ = -1;
   std::vector<std::pair<size_t, size_t>> extras_;  // argument, input
   int64_t scratch_bytes_ = 0;
