@@ -3,8 +3,10 @@
 
 #include <algorithm>
 
+#include "base/log.h"
 #include "data/bench_session.h"
 #include "data/carried.h"
+#include "data/not_finite.h"
 #include "data/sample.h"
 
 namespace temper {
@@ -52,7 +54,13 @@ GivenInputs read_given(const InputRequest& request, const std::vector<InputSpec>
       }
     }
     if (data.size() == 0 && count > 0) fail(ErrorKind::usage, "'", path, "' holds no samples");
-    std::vector<Tensor> one = data.batch(0, std::min(count, data.size())).inputs;
+    Batch first = data.batch(0, std::min(count, data.size()));
+    std::vector<Tensor>& one = first.inputs;
+    NotFinite broken;
+    broken.look(concat("the input '", spec->name, "'"), one[0], first.names);
+    for (const std::string& warning : broken.warnings(int64_t(first.names.size())))
+      if (request.warned->insert(warning).second)
+        log(LogLevel::warning, warning, "; look at the data and at the preprocessing");
     fill_up(data, one, count);
     if (!given.emplace(spec->name, std::move(one[0])).second)
       fail(ErrorKind::usage, "input '", spec->name, "' is given twice");

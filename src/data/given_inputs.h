@@ -2,6 +2,8 @@
 // The user's own inputs of runs that are timed: what steers branches and loops must be what it is in use.
 #pragma once
 #include <map>
+#include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -18,11 +20,14 @@ using GivenInputs = std::map<std::string, Tensor>;
 struct InputRequest {
   std::vector<std::string> arguments;
   int64_t memory_limit = -1;  // see DatasetOptions
+  // Warnings that were given: a request is read for the build and for the runs, and again for each precision.
+  std::shared_ptr<std::set<std::string>> warned = std::make_shared<std::set<std::string>>();
 };
 
 // One run's inputs. An input whose first axis is the batch gets `batch` samples: the first of its file, and where there
 // are fewer, the last one again; batch 0: all of them, within `tuned` and up to 32. Another input gets its whole file,
-// where the model does not say how many samples it takes. Throws as open_input_files does.
+// where the model does not say how many samples it takes. NaN and infinity in them are a warning, once a request.
+// Throws as open_input_files does.
 GivenInputs read_given(const InputRequest& request, const std::vector<InputSpec>& inputs, int64_t batch,
                        const std::map<std::string, ShapeRange>& tuned = {});
 GivenInputs read_given(const InputRequest& request, const Engine& engine, int64_t batch);

@@ -131,6 +131,30 @@ TEST_F(Guards, ANanInEvaluationDataIsNamedByTensorAndSample) {
   EXPECT_EQ(run("run m.onnx --input image=good.npz --no-measure").err.find("NaN"), std::string::npos);
 }
 
+TEST_F(Guards, ANanInAnInputOfRunsThatAreTimedIsNamedOnce) {
+  run_python(folder_, R"(
+import numpy as np
+x = np.load('few.npz')['image']
+np.save('good.npy', x)
+x[5, 0, 3, 3] = np.nan; x[7, 0, 0, 0] = np.inf; np.save('nan.npy', x)
+)");
+  ASSERT_EQ(run("build m.onnx -o f.plan --no-measure --shapes image=8x1x8x8").code, 0);
+  const std::string seen =
+      "warning: the input 'image' holds 2 values that are NaN or infinite, in 2 of 8 samples, first NaN at [0,3,3] of "
+      "sample '5'; look at the data and at the preprocessing";
+  for (const std::string& verb :
+       {std::string("bench f.plan --duration 50ms"),
+        std::string("bench m.onnx --batch 8 --threads 1,2 --duration 50ms"),
+        std::string("bench f.plan --device cpu,cpu --duration 50ms"), std::string("profile f.plan --duration 50ms"),
+        std::string("explain f.plan f.plan --duration 50ms")}) {
+    const Outcome outcome = run(verb + " --input nan.npy");
+    ASSERT_EQ(outcome.code, 0) << verb << ": " << outcome.err;
+    EXPECT_CONTAINS(outcome.err, seen) << verb;
+    EXPECT_EQ(outcome.err.find(seen), outcome.err.rfind(seen)) << verb << ": " << outcome.err;
+  }
+  EXPECT_EQ(run("bench f.plan --duration 50ms --input image=good.npy").err.find("NaN"), std::string::npos);
+}
+
 TEST_F(Guards, EveryResultOfAPlanCalibratedOnNoiseSaysThatItIsMeaningless) {
   ASSERT_EQ(run("calibrate m.onnx --placeholder-data -o noise.json").code, 0);
   ASSERT_EQ(run("build m.onnx -o f.plan --no-measure").code, 0);

@@ -143,12 +143,11 @@ class Sweep {
     const bool by_shapes = plan || !flags.shapes.empty();
     if (batches.empty()) batches = {by_shapes || !options_.inputs.empty() ? 0 : 1};  // 0: what these say
     for (int64_t batch : batches) {
-      const auto engine = plan ? plan
-                          : batch == 0 && by_shapes
-                              ? load_or_build(path, flags, context_)
-                              : build_for_batch(path, batch, flags, context_, input_request(options_));
+      const auto engine = plan                      ? plan
+                          : batch == 0 && by_shapes ? load_or_build(path, flags, context_)
+                                                    : build_for_batch(path, batch, flags, context_, request_);
       const GivenInputs given =
-          with_context([&] { return path; }, [&] { return read_given(input_request(options_), *engine, batch); });
+          with_context([&] { return path; }, [&] { return read_given(request_, *engine, batch); });
       const std::vector<Dims> shapes =
           with_context([&] { return path; }, [&] { return shapes_for_batch(*engine, batch, given); });
       const std::vector<StateBinding> states =
@@ -201,6 +200,7 @@ class Sweep {
 
   const Options& options_;
   const Context& context_;
+  const InputRequest request_ = input_request(options_);
   TimerOptions timer_;
   EnvironmentSampler sampler_;
   std::vector<BenchRun> runs_;

@@ -33,6 +33,7 @@ std::vector<EngineLayers> read_all(const Options& options, const Context& contex
     files.clear();
   };
   ProgressLine progress(context);
+  const ProfileSettings settings = options.flags.settings(progress);
   for (const std::string& path : options.paths) {
     if (!is_plan(path)) {
       if (path.ends_with(".onnx"))
@@ -41,7 +42,7 @@ std::vector<EngineLayers> read_all(const Options& options, const Context& contex
       continue;
     }
     if (!files.empty()) join();
-    const ProfiledPlan done = profile_plan(path, options.flags.settings(progress));
+    const ProfiledPlan done = profile_plan(path, settings);
     engines.push_back(layers_of(done.profile, done.engine->info(), done.peaks, path));
   }
   if (!files.empty()) join();

@@ -177,11 +177,10 @@ class Contest {
     flags.threads = setting.threads;
     const std::string stem = folder_ / concat("b", setting.batch, "t", setting.threads);
     if (flags.precision == "int8") flags.qdq = stem + ".qdq.onnx";
-    const InputRequest request{options_.inputs, memory_limit_of(flags.memory_limit)};
     const bool by_shapes = !flags.shapes.empty() && options_.batches.empty() && !options_.sweep;
     plan.engine = by_shapes ? load_or_build(options_.path, flags, context_)
-                            : build_for_batch(options_.path, setting.batch, flags, context_, request);
-    const GivenInputs given = read_given(request, *plan.engine, setting.batch);
+                            : build_for_batch(options_.path, setting.batch, flags, context_, request_);
+    const GivenInputs given = read_given(request_, *plan.engine, setting.batch);
     plan.shapes = shapes_for_batch(*plan.engine, by_shapes ? 0 : setting.batch, given);
     plan.file = stem + ".plan";
     plan.model = flags.qdq.empty() ? std::filesystem::absolute(options_.path).string() : flags.qdq;
@@ -348,6 +347,7 @@ class Contest {
   }
 
   const Options& options_;
+  const InputRequest request_{options_.inputs, memory_limit_of(options_.flags.memory_limit)};
   const Context& context_;
   const bool gpu_;
   PrivateFolder folder_;
