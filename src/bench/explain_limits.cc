@@ -103,7 +103,7 @@ class LimitRules : public RuleBase {
     Finding f;
     f.id = "reference_steps";
     f.what = concat(count_of(int64_t(slow.size()), "step"), slow.size() == 1 ? " runs" : " run",
-                    " on the scalar reference: there is no kernel for it");
+                    " on the scalar reference: there is no kernel for ", slow.size() == 1 ? "it" : "them");
     f.evidence.push_back(concat(short_ms(sum(slow)), ", ", percent(share(sum(slow))), " of the time"));
     f.change = "temper inspect --why NODE says why the kernels refused; another shape, attribute or precision may do";
     f.estimate = "all of that time";

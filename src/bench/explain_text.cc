@@ -127,6 +127,11 @@ std::string text_of(const Explanation& e, TextStyle style, bool all, size_t widt
   const std::string head = head_of(e), gap = markdown ? "\n" : "";
   std::string out = markdown ? concat("## ", shown(e.name), "\n\n", head, head.empty() ? "" : "\n\n")
                              : page.lines(concat(shown(e.name), head.empty() ? "" : ": ", head), 0);
+  for (const Finding& f : e.findings)
+    if (f.id == "reference_steps")
+      out += page.lines(concat(f.what, ": ", layers_text(f, style), ", ", printable(f.evidence.at(0)), "."), 2,
+                        "Defect: ") +
+             gap;
   std::string asked;
   if (!e.asked.empty())
     asked =

@@ -81,6 +81,11 @@ bool has_second_step(const PlanStep& step, const EngineLayer& layer) {
   return word == "bias" || word == "relu" || word == "nothing";
 }
 
+// For want of a kernel: on the device "reference" that is what was asked for.
+bool is_on_reference(const PlanStep& step, const EngineInfo& info) {
+  return info.device != "reference" && step.tactic == "reference";
+}
+
 // Names for buffers: a buffer is reused, so that a value is the buffer since it was written last.
 class Values {
  public:
@@ -130,7 +135,15 @@ EngineLayers layers_of(const Profile& profile, const EngineInfo& info, const Pea
   engine.peaks = peaks;
   engine.kept = info.not_lowered;
   // Both say that the machine was not left alone; they explain numbers that no rule can.
-  const double whole = profile.run_ms, steps = profile.steps_ms, tuned = profile.plan ? profile.plan->steps_ms() : 0;
+  const double whole = profile.run_ms, steps = profile.steps_ms;
+  // What those on the reference take is a finding, for which no other process is to blame.
+  double with_kernels = 0, tuned = 0;
+  for (const StepProfile& row : profile.steps)
+    if (!is_on_reference(*row.step, info)) with_kernels += row.ms;
+  if (profile.plan)
+    for (const Segment& segment : profile.plan->segments)
+      for (const PlanStep& step : segment.steps)
+        if (!is_on_reference(step, info)) tuned += std::max(0.0, step.ms);
   const int64_t untimed = profile.plan ? profile.plan->untimed_steps() : 0;
   const std::string others =
       profile.load_by_others.value_or(0) >= kLoadThatCounts
@@ -144,8 +157,9 @@ EngineLayers layers_of(const Profile& profile, const EngineInfo& info, const Pea
   else if (untimed > 0)
     engine.notes.push_back(
         concat(untimed, " of ", profile.steps.size(), " steps were not timed when the plan was built; here they were"));
-  else if (tuned > 0 && steps > kBusy * tuned)
-    engine.notes.push_back(concat("the steps take ", format_number(steps / tuned, 2),
+  else if (tuned > 0 && with_kernels > kBusy * tuned)
+    engine.notes.push_back(concat("the steps ", with_kernels < steps ? "with a kernel " : "", "take ",
+                                  format_number(with_kernels / tuned, 2),
                                   " times what they took when they were "
                                   "tuned: ",
                                   others.empty() ? "the clock is lower, or other processes were at work" : others,
@@ -199,7 +213,7 @@ EngineLayers layers_of(const Profile& profile, const EngineInfo& info, const Pea
     layer.of_memory = row.of_memory;
     layer.tactic =
         step.is_reorder() || step.config.text.empty() ? step.tactic : concat(step.tactic, ' ', step.config.text);
-    layer.reference = step.tactic == "reference" || step.tactic.starts_with("reference.");
+    layer.reference = is_on_reference(step, info);
     layer.second_step = has_second_step(step, layer);
     engine.layers.push_back(std::move(layer));
   }

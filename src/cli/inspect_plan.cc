@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/quote.h"
 #include "bench/plan_times.h"
@@ -39,6 +40,19 @@ std::string segments_text(const Plan& plan) {
   return out.empty() ? "no steps" : out;
 }
 
+// Steps that have no kernel, each once: plans of other shapes have the same.
+void print_reference_steps(const PlanFile& file) {
+  if (file.info.device == "reference") return;
+  std::set<std::string> shown;
+  for (const auto& plan : file.plans)
+    for (const Segment& segment : plan->segments)
+      for (const PlanStep& step : segment.steps)
+        if (step.tactic == "reference" && shown.insert(step.node).second)
+          print_line("reference", concat(step.node, " (", op_of(step), ") runs on the slow scalar reference",
+                                         step.ms >= 0 ? concat(", ", format_number(step.ms), " ms") : "", "; --why ",
+                                         step.node, " says why the kernels refused"));
+}
+
 void print_summary(const std::string& path, const PlanFile& file) {
   const EngineInfo& info = file.info;
   const auto& line = print_line;
@@ -66,6 +80,7 @@ void print_summary(const std::string& path, const PlanFile& file) {
     line("shapes", concat(shapes_of(plan->inputs), ": ", segments_text(*plan), ", arena ",
                           format_bytes(double(plan->arena_bytes())), "; ", whole_text(plan->whole),
                           "; steps: ", steps_text(*plan)));
+  print_reference_steps(file);
   line("constants",
        concat(format_bytes(double(file.constant_bytes)),
               file.graph ? concat(", and ", format_bytes(double(file.graph_bytes)), " to plan other shapes") : ""));

@@ -5,8 +5,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "../plan/helpers.h"
 #include "base/error.h"
 #include "bench/explain_text.h"
+#include "bench/profile.h"
 
 namespace temper {
 namespace {
@@ -335,6 +337,40 @@ TEST(Explain, StepsOnTheReferenceComeFirstWithWhatTheyCostAndAreNothingThatInt8W
   ASSERT_TRUE(lower);
   EXPECT_EQ(lower->layers, std::vector<std::string>{"conv"});
   EXPECT_NEAR(*lower->gain_ms, 215 * 0.9 * 0.75, 1e-6);
+}
+
+TEST(Explain, TheTextNamesAStepOnTheReferenceBeforeNotesAndBlamesNoOtherProcessForIt) {
+  EngineInfo info = info_of("cpu");
+  auto engine = std::make_shared<Engine>(info, small_graph("2"), 2);
+  add_plan(engine, {{2, 3, 8, 8}});
+  Plan plan = *engine->plans().at(0);
+  for (Segment& segment : plan.segments)
+    for (PlanStep& step : segment.steps) {
+      step.ms = 1;
+      if (step.node == "c1") step.tactic = "reference";
+    }
+  Profile profile = steps_of(std::make_shared<const Plan>(std::move(plan)));
+  for (StepProfile& row : profile.steps) profile.steps_ms += row.ms = row.step->node == "c1" ? 500 : 1;
+  profile.run_ms = 2 * profile.steps_ms;  // for a note
+  profile.runs = 9;
+  profile.load_by_others = 1.5;
+  const EngineLayers layers = layers_of(profile, info, {}, "small.plan");
+  ASSERT_EQ(layers.notes.size(), 1u);
+  EXPECT_EQ(layers.notes[0].find("when they were tuned"), std::string::npos) << layers.notes[0];
+  const std::string text = text_of(explain(layers));
+  const size_t defect = text.find("Defect: 1 step runs on the scalar reference: there is no kernel for it: c1, 500 ms");
+  EXPECT_NE(defect, std::string::npos) << text;
+  EXPECT_LT(defect, text.find("Note: ")) << text;
+
+  for (StepProfile& row : profile.steps)
+    if (row.step->node != "c1") row.ms = 2;
+  const EngineLayers slower = layers_of(profile, info, {}, "small.plan");
+  ASSERT_EQ(slower.notes.size(), 1u);
+  EXPECT_NE(slower.notes[0].find("the steps with a kernel take 2.0 times what they took when they were tuned"),
+            std::string::npos)
+      << slower.notes[0];
+  info.device = "reference";  // asked for
+  EXPECT_EQ(text_of(explain(layers_of(profile, info, {}, "small.plan"))).find("Defect"), std::string::npos);
 }
 
 TEST(Explain, ReasonsOfABuildStandBesideTheLayersThatStayed) {

@@ -52,6 +52,21 @@ TEST_F(InspectPlan, TheSummaryNamesModelDeviceShapesAndMemory) {
     EXPECT_CONTAINS(text, part);
 }
 
+TEST_F(InspectPlan, TheSummaryNamesAStepOnTheReference) {
+  EXPECT_EQ(output("").find("scalar reference"), std::string::npos);
+  const Graph graph = parse_graph(R"(graph "wide"
+input %x: f64[1,1,5,5]
+const %w: f64[1,1,1,1] = [2]
+%y: f64[1,1,5,5] = conv(%x, %w) strides=[1,1] dilations=[1,1] pads=[0,0,0,0]
+output "y" = %y
+)",
+                                  {});
+  auto engine = std::make_shared<Engine>(info_of("cpu"), graph, 2);
+  add_plan(engine, {{1, 1, 5, 5}});
+  save_engine(*engine, path_, true);
+  EXPECT_CONTAINS(output(""), "y (conv) runs on the slow scalar reference; --why y says why the kernels refused");
+}
+
 TEST_F(InspectPlan, LayersAreListedWithTacticAndLayouts) {
   const std::string text = output("--layers");
   EXPECT_EQ(status_, 0);
