@@ -48,7 +48,12 @@ def first_sentence(comment):
 
 
 def escaped(text):
-    return re.sub(r"([|*_\[\]])", r"\\\1", text).replace("<", "&lt;")
+    """As a cell of a table. In `code` a backslash would be shown, but for that before a |, which ends the cell otherwise."""
+    parts = text.split("`")
+    for i, part in enumerate(parts):
+        is_code = i % 2 == 1 and i + 1 < len(parts)
+        parts[i] = part.replace("|", "\\|") if is_code else re.sub(r"([|*_\[\]])", r"\\\1", part).replace("<", "&lt;")
+    return "`".join(parts)
 
 
 def table_of(folder, files):

@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "base/concat.h"
+#include "base/count_of.h"
 #include "bench/explain_wiring.h"
 #include "bench/table.h"
 
@@ -15,7 +16,6 @@ namespace temper {
 constexpr double kWorthShare = 0.05;
 
 inline std::string short_ms(double ms) { return concat(format_number(ms, 3), " ms"); }
-inline std::string count_of(int64_t n, std::string_view one) { return concat(n, ' ', one, n == 1 ? "" : "s"); }
 
 class RuleBase {
  public:

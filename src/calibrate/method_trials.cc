@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/count_of.h"
 #include "data/given_inputs.h"
 #include "data/sample.h"
 #include "data/tokens.h"
@@ -120,7 +121,7 @@ MethodChoice MethodTrials::choose() const {
   }
   const Evaluation& chosen = results[best];
   choice.text =
-      concat("auto chose ", kMethods[best], " on ", chosen.samples, " samples held apart",
+      concat("auto chose ", kMethods[best], " on ", count_of(chosen.samples, "sample"), " held apart",
              chosen.agreement ? concat(": agreement with FP32 ", percent_text(chosen.agreement->rate())) : "");
   return choice;
 }

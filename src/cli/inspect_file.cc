@@ -7,6 +7,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
+#include "base/count_of.h"
 #include "base/file.h"
 #include "base/strict_json.h"
 #include "bench/table.h"
@@ -169,8 +170,8 @@ Facts of_explanation(const ReportedExplanation& explanation) {
 Facts of_study(const ReportedStudy& study) {
   Facts facts;
   facts.lines = {{"model", study.model},
-                 {"data", concat(study.data, "; calibrated on ", study.calibration_samples, " samples, evaluated on ",
-                                 study.evaluation_samples)}};
+                 {"data", concat(study.data, "; calibrated on ", count_of(study.calibration_samples, "sample"),
+                                 ", evaluated on ", study.evaluation_samples)}};
   Table table{{{"precision", false}, {"latency"}, {"items/s"}, {"beside fp32", false}, {study.metric}, {"drop"}}, {}};
   facts.json = {{"model", study.model}, {"data", study.data}, {"precisions", Json::array()}};
   for (const StudyRow& row : study.rows) {

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "base/count_of.h"
 #include "bench/table.h"
 #include "cli/json_text.h"
 #include "cli/terminal.h"
@@ -171,8 +172,8 @@ void print_summary(const std::string& path, const ModelSummary& summary, const P
     line("memory", concat(least, format_bytes(double(planned->constant_bytes)), " of weights and ",
                           format_bytes(double(planned->activation_bytes)), " of activations while it runs"));
     line("runs here",
-         concat("yes, in ", planned->in_partitions ? "partitions, as data decide; " : "", planned->steps,
-                planned->steps == 1 ? " step" : " steps", planned->in_partitions ? " that are known without a run" : "",
+         concat("yes, in ", planned->in_partitions ? "partitions, as data decide; " : "",
+                count_of(planned->steps, "step"), planned->in_partitions ? " that are known without a run" : "",
                 planned->on_reference.empty() && planned->on_host.empty() ? ", each with a kernel" : ""));
     for (const auto& slow : planned->on_reference)
       line("reference", concat(slow.node, " (", slow.op, ") runs on the slow scalar reference: ", slow.why));

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "base/count_of.h"
 #include "base/quote.h"
 #include "bench/plan_times.h"
 #include "bench/table.h"
@@ -33,7 +34,7 @@ std::string ms_text(double ms) { return ms <= 0 ? "n/a" : format_number(ms); }
 std::string segments_text(const Plan& plan) {
   std::string out;
   for (const Segment& segment : plan.segments) {
-    out += concat(out.empty() ? "" : " + ", segment.steps.size(), " steps");
+    out += concat(out.empty() ? "" : " + ", count_of(segment.steps.size(), "step"));
     if (segment.slices > 1)
       out += concat(" on ", segment.slices, segment.parallel ? " slices side by side" : " slices");
   }
@@ -61,8 +62,7 @@ void print_summary(const std::string& path, const PlanFile& file) {
   line("model", concat(info.model_name, info.source_path.empty() ? "" : concat(" from ", info.source_path),
                        info.producer.empty() ? "" : concat(", made by ", info.producer)));
   line("sha256", info.model_sha256);
-  line("device",
-       concat(info.device, ", ", file.threads, file.threads == 1 ? " thread" : " threads", ": ", info.fingerprint));
+  line("device", concat(info.device, ", ", count_of(file.threads, "thread"), ": ", info.fingerprint));
   line("precision", concat(info.precision,
                            info.precision == "fp32" ? ""
                                                     : concat(": ", info.lowered_products, " of ", info.products,

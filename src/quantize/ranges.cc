@@ -7,6 +7,7 @@
 #include <functional>
 #include <set>
 
+#include "base/count_of.h"
 #include "base/file.h"
 #include "base/json_struct.h"
 #include "base/parse.h"
@@ -191,7 +192,8 @@ Ranges merge(const std::vector<Ranges>& parts, bool of_one_list) {
     if (twice && !of_one_list) {
       if (twice == std::min(joined.sample_hashes.size(), b.sample_hashes.size()))
         refuse("every sample of one is in the other too, and would count twice");
-      joined.notes.push_back(concat(twice, " samples have the same content in both parts, and count twice"));
+      joined.notes.push_back(
+          concat("both parts hold ", count_of(twice, "sample"), " of the same content, which count twice"));
     }
     joined.sample_hashes = std::move(hashes);
     for (const auto& [name, range] : b.values)

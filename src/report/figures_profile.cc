@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/count_of.h"
 #include "base/quote.h"
 #include "report/figures.h"
 #include "report/text.h"
@@ -39,10 +40,10 @@ void add_profile(std::vector<Figure>& figures, const ReportedProfile& profile, c
                   {"precision", false},
                   {"tactic", false}},
                  {}}};
-  figure.text = concat(profile.rows.size(), " steps on ", profile.device, ", ", profile.precision, ", ",
-                       profile.threads, profile.threads == 1 ? " thread; " : " threads; ",
-                       format_number(profile.run_ms), " ms a whole run, ", format_number(profile.steps_ms),
-                       " ms in the steps when they are timed one by one (", profile.runs, " runs of each).");
+  figure.text = concat(count_of(profile.rows.size(), "step"), " on ", profile.device, ", ", profile.precision, ", ",
+                       count_of(profile.threads, "thread"), "; ", format_number(profile.run_ms), " ms a whole run, ",
+                       format_number(profile.steps_ms), " ms in the steps when they are timed one by one (",
+                       count_of(profile.runs, "run"), " of each).");
   std::vector<size_t> order;
   for (size_t i = 0; i < profile.rows.size(); ++i) {
     const ProfileRow& row = profile.rows[i];

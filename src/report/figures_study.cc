@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/count_of.h"
 #include "base/quote.h"
 #include "report/figures.h"
 #include "report/text.h"
@@ -101,9 +102,9 @@ Figure speed_against_accuracy(const ReportedStudy& study, const std::string& suf
   Figure figure{concat("study", suffix),
                 concat(printable(model), ": speed against ", quality ? quality->name : "accuracy"), "", "",
                 study_table(study)};
-  figure.text =
-      concat(study.evaluation_samples, " samples of ", study.data, " to evaluate, ", study.calibration_samples,
-             " others to calibrate, batch ", study.batch, ". Right and up is better.");
+  figure.text = concat(count_of(study.evaluation_samples, "sample"), " of ", study.data, " to evaluate, ",
+                       count_of(study.calibration_samples, "other"), " to calibrate, batch ", study.batch,
+                       ". Right and up is better.");
   if (!quality) {
     figure.text += " There is no picture: the study has no figure of accuracy.";
     return figure;

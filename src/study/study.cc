@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/count_of.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/log.h"
@@ -227,9 +228,11 @@ Study run_study(const StudyOptions& options) {
   Json notes = Json::array(), builds = Json::array(), searches = Json::array();
   for (const std::string& text : setup.skipped) notes.push_back(text);
   if (!setup.parts.left_out.empty())
-    notes.push_back(concat(setup.parts.left_out.size(), " pictures cannot be read and were left out"));
+    notes.push_back(
+        concat("the study left out ", count_of(setup.parts.left_out.size(), "picture"), " that cannot be read"));
   if (setup.parts.duplicates)
-    notes.push_back(concat(setup.parts.duplicates, " samples with the content of a calibrated one were not evaluated"));
+    notes.push_back(concat("the study did not evaluate ", count_of(setup.parts.duplicates, "sample"),
+                           " with the content of a calibrated one"));
   const auto written = [](const Json& result) { return file_is(result.at("file")); };
   bool calibrated = false;
   for (const std::string& precision : setup.precisions) {

@@ -155,6 +155,18 @@ x[5, 0, 3, 3] = np.nan; x[7, 0, 0, 0] = np.inf; np.save('nan.npy', x)
   EXPECT_EQ(run("bench f.plan --duration 50ms --input image=good.npy").err.find("NaN"), std::string::npos);
 }
 
+// On the reference: a relu that oneDNN computes makes numbers of NaN (docs/data.md).
+TEST_F(Guards, ScoresThatAreNotFiniteHaveNoRanking) {
+  run_python(folder_, "import numpy as np; np.save('inf.npy', np.full((1, 1, 8, 8), np.inf, 'f4'))");
+  const Outcome shown = run("run m.onnx --input inf.npy --device reference");
+  ASSERT_EQ(shown.code, 0) << shown.err;
+  EXPECT_CONTAINS(shown.out, "no ranking: scores are NaN or infinite");
+  EXPECT_EQ(shown.out.find("nan %"), std::string::npos) << shown.out;
+  const Outcome as_json = run("run m.onnx --input inf.npy --device reference --json");
+  EXPECT_EQ(nlohmann::json::parse(as_json.out).at("top").at(0).at("classes"), nlohmann::json::array());
+  EXPECT_CONTAINS(run("run m.onnx --input image=few.npz --no-measure").out, " %  class ");
+}
+
 TEST_F(Guards, EveryResultOfAPlanCalibratedOnNoiseSaysThatItIsMeaningless) {
   ASSERT_EQ(run("calibrate m.onnx --placeholder-data -o noise.json").code, 0);
   ASSERT_EQ(run("build m.onnx -o f.plan --no-measure").code, 0);

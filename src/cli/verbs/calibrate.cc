@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "base/count_of.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/parse.h"
@@ -157,8 +158,8 @@ void finish(const Options& options, const ImportedModel* model, Ranges& ranges, 
   if (!options.flags.qdq.empty()) write_file_atomically({options.flags.qdq, FileKind::our_onnx, options.force}, qdq);
   print_ranges(ranges, options.output, context, trials, left_out);
   if (!options.output.empty())
-    log(LogLevel::info, "ranges of ", ranges.values.size(), " tensors",
-        ranges.samples ? concat(" from ", ranges.samples, " samples") : "", ": ", options.output);
+    log(LogLevel::info, "ranges of ", count_of(ranges.values.size(), "tensor"),
+        ranges.samples ? concat(" from ", count_of(ranges.samples, "sample")) : "", ": ", options.output);
 }
 
 void lint(const Options& options, Context& context) {

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "base/count_of.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "bench/bench_engine.h"
@@ -135,10 +136,10 @@ void profile(const Options& options, const Context& context) {
   if (const Table between = between_table(measured); !between.rows.empty()) print_table(between);
   // A step's time has the waking and the joining of its threads in it.
   const double between = measured.run_ms - measured.steps_ms;
-  print_text(concat(measured.steps.size(), " steps, batch ", batch_of(plan.shapes), ", ", plan.engine->threads(),
-                    plan.engine->threads() == 1 ? " thread: " : " threads: ", format_number(measured.run_ms),
-                    " ms a run, ", format_number(measured.steps_ms),
-                    " ms in the steps when they are timed one by one (", measured.runs, " runs of each)",
+  print_text(concat(count_of(measured.steps.size(), "step"), ", batch ", batch_of(plan.shapes), ", ",
+                    count_of(plan.engine->threads(), "thread"), ": ", format_number(measured.run_ms), " ms a run, ",
+                    format_number(measured.steps_ms), " ms in the steps when they are timed one by one (",
+                    count_of(measured.runs, "run"), " of each)",
                     between > 0 ? concat(", ", format_number(between), " ms between the steps and around them") : ""));
   if (peaks.bytes_per_s > 0) {
     const auto rate = [](const char* name, double value) {

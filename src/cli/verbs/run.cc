@@ -85,7 +85,7 @@ struct Result {
   std::vector<std::string> names, files;  // of the outputs; files are empty without --output-dir
   std::vector<Tensor> outputs;
   std::vector<std::string> samples;
-  std::vector<std::vector<RankedClass>> top;  // by sample, or empty
+  std::vector<std::vector<RankedClass>> top;  // by sample, or empty; none where NaN or infinity leaves no order
   std::vector<std::string> class_names;
   int top_output = -1;
   struct OnDevice {
@@ -131,6 +131,7 @@ constexpr size_t kShownSamples = 16;
 void print(const Result& result) {
   for (size_t i = 0; i < std::min(result.top.size(), kShownSamples); ++i) {
     std::printf("%s\n", printable(result.samples[i]).c_str());
+    if (result.top[i].empty()) std::printf("  no ranking: scores are NaN or infinite\n");
     for (size_t k = 0; k < result.top[i].size(); ++k) {
       const RankedClass& ranked = result.top[i][k];
       std::printf("  %2zu  %7.2f %%  %s%s\n", k + 1, 100 * ranked.probability,
@@ -307,9 +308,11 @@ void run(Options options, Context& context) {
   if (result.top_output >= 0 && options.top != 0 && (asked || real)) {
     const Tensor rows = class_rows(result.outputs[size_t(result.top_output)], result.names[size_t(result.top_output)]);
     const size_t classes = size_t(rows.dims()[1]);
-    for (int64_t i = 0; i < count; ++i)
-      result.top.push_back(
-          top_k({rows.data<float>() + size_t(i) * classes, classes}, options.top > 0 ? options.top : 5));
+    for (int64_t i = 0; i < count; ++i) {
+      auto top = top_k({rows.data<float>() + size_t(i) * classes, classes}, options.top > 0 ? options.top : 5);
+      if (!top.empty() && std::isnan(top[0].probability)) top.clear();
+      result.top.push_back(std::move(top));
+    }
   }
   if (context.json) {
     nlohmann::json json = json_of(result, data, batch.size);
