@@ -185,11 +185,18 @@ static void json_fields(JsonReader& v, SuiteRow& row) {
   v.may_lack("failure", row.failure);
   v.may_lack("temper_ms", row.temper_ms);
   v.may_lack("compile_ms", row.compile_ms);
+  v.may_lack("onnxruntime_ms", row.onnxruntime_ms);
+  v.may_lack("openvino_ms", row.openvino_ms);
+  v.may_lack("better_peer", row.better_peer);
   v.may_lack("difference", row.difference);
   v.may_lack("build_s", row.build_s);
   v.may_lack("ratio", row.ratio);
   v.may_lack("steps", row.steps, Count());
+  v.may_lack("threads", row.threads, Count());
   v.may_lack("host_steps", row.host_steps, Count());
+  v.may_lack("reference_steps", row.reference_steps, Count());
+  v.may_lack("temper_peak_bytes", row.temper_peak_bytes, Count());
+  v.may_lack("onnxruntime_peak_bytes", row.onnxruntime_peak_bytes, Count());
 }
 
 static void json_fields(JsonReader& v, ReportedSuite& suite) {
@@ -217,7 +224,8 @@ void add_to(Report& report, const std::string& file, std::string_view text) {
   const strict::Json json = strict::parse(text, "the file");
   const std::string known =
       "temper.result/1 (temper bench --json, temper import), temper.study/1 (temper study), temper.profile/1 (temper "
-      "profile --json), temper.explain/1 (temper explain -o) or temper.gpu_suite/1 (./dev bench gpu --suite)";
+      "profile --json), temper.explain/1 (temper explain -o), temper.gpu_suite/1 (./dev bench gpu --suite) or "
+      "temper.cpu_suite/1 (./dev bench peers --suite models)";
   if (!json.is_object() || !json.contains("schema") || !json.at("schema").is_string())
     fail(ErrorKind::bad_file, "it names no schema; a report is made of files of ", known);
   const std::string& schema = json.at("schema").get_ref<const std::string&>();
@@ -231,8 +239,9 @@ void add_to(Report& report, const std::string& file, std::string_view text) {
     add(report.profiles, file, json, "profile");
   } else if (schema == "temper.explain/1") {
     add(report.explanations, file, json, "explain");
-  } else if (schema == "temper.gpu_suite/1") {
+  } else if (schema == "temper.gpu_suite/1" || schema == "temper.cpu_suite/1") {
     add(report.suites, file, json, "suite");
+    report.suites.back().of_cpu = schema == "temper.cpu_suite/1";
   } else {
     fail(ErrorKind::bad_file, "its schema is '", std::string_view(schema).substr(0, 80),
          "'; a report is made of files of ", known);

@@ -84,19 +84,23 @@ struct ReportedExplanation {
   std::vector<std::string> answers;
 };
 
-// Of "temper.gpu_suite/1" (./dev bench gpu --suite): architectures beside torch.compile. Absent: not measured.
+// Of "temper.gpu_suite/1" (./dev bench gpu --suite architectures): architectures beside torch.compile; and of
+// "temper.cpu_suite/1" (./dev bench peers --suite models): models beside ONNX Runtime and OpenVINO. Absent: not
+// measured.
 struct SuiteRow {
-  struct Ratio {  // of rounds: torch.compile's time by Temper's
+  struct Ratio {  // of rounds: the better peer's time by Temper's
     double median = 0, min = 0, max = 0;
   };
   std::string model, kind, precision, failure;
   int64_t batch = 1;
-  std::optional<double> temper_ms, compile_ms, difference, build_s;
+  std::optional<double> temper_ms, compile_ms, onnxruntime_ms, openvino_ms, difference, build_s;
+  std::string better_peer;  // "onnxruntime" or "openvino"
   std::optional<Ratio> ratio;
-  std::optional<int64_t> steps, host_steps;
+  std::optional<int64_t> threads, steps, host_steps, reference_steps, temper_peak_bytes, onnxruntime_peak_bytes;
 };
 struct ReportedSuite {
   std::string file, device, date, revision;
+  bool of_cpu = false;  // by its schema
   std::vector<SuiteRow> rows;
 };
 

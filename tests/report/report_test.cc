@@ -192,6 +192,57 @@ TEST(Report, ASuiteHasALineForEachArchitectureAndItsGeometricMean) {
   EXPECT_NE(error_of(damaged.dump()).find("rows: is empty"), std::string::npos);
 }
 
+TEST(Report, ASuiteOfTheCpuHasALineForEachModelBesideTheBetterPeer) {
+  const auto row = [](const char* model, const char* better, double ratio) {
+    return Json{{"model", model},
+                {"kind", "text detector"},
+                {"batch", 1},
+                {"precision", "fp32"},
+                {"threads", 2},
+                {"without", Json::object()},
+                {"temper_ms", 2.0},
+                {"onnxruntime_ms", 2 * ratio},
+                {"openvino_ms", 3 * ratio},
+                {"better_peer", better},
+                {"load_by_others", 0.25},
+                {"difference", 1e-6},
+                {"build_s", 4.5},
+                {"steps", 89},
+                {"reference_steps", 3},
+                {"temper_peak_bytes", 1 << 20},
+                {"onnxruntime_peak_bytes", 3 << 20},
+                {"ratio", {{"median", ratio}, {"min", ratio * 0.9}, {"max", ratio * 1.1}, {"per_round", {ratio}}}}};
+  };
+  Json json{{"schema", "temper.cpu_suite/1"},
+            {"date", "2026-11-23"},
+            {"revision", "abc"},
+            {"device", "a CPU"},
+            {"rows", Json::array({row(kHostile, "onnxruntime", 2), row("gru", "openvino", 0.5)})}};
+  json["rows"].push_back({{"model", "lost"},
+                          {"kind", "recurrent"},
+                          {"batch", 1},
+                          {"precision", "fp32"},
+                          {"threads", 2},
+                          {"without", {{"openvino", "not installed"}}},
+                          {"failure", "no room"}});
+  Report report;
+  add_to(report, "suite.json", json.dump());
+  const auto figures = figures_of(report);
+  const Figure& suite = figure(figures, "suite");
+  EXPECT_EQ(suite.title, "Models beside the better of ONNX Runtime and OpenVINO on a CPU, times as fast");
+  EXPECT_EQ(values_of(Json::parse(suite.spec)).size(), 3u);  // two lines, and the rule at 1
+  ASSERT_EQ(suite.table.rows.size(), 3u);
+  for (const auto& cells : suite.table.rows) EXPECT_EQ(cells.size(), suite.table.columns.size());
+  EXPECT_EQ(suite.table.rows[1],
+            (std::vector<std::string>{"gru", "text detector", "1", "fp32", "2", "2.000", "1.000", "1.500", "0.5000",
+                                      "0.4500 to 0.5500", "0.000001000", "4.500", "89", "3", "1.00 MiB", "3.00 MiB"}));
+  EXPECT_NE(suite.text.find("Geometric mean 1.000 of 2; below 1: 1."), std::string::npos) << suite.text;
+  EXPECT_NE(suite.text.find("1 line failed."), std::string::npos) << suite.text;
+  const std::string page = report_html(report);
+  for (const char* part : {"1 suite", "beside OpenVINO", "times as fast as the better of ONNX Runtime and OpenVINO"})
+    EXPECT_NE(page.find(part), std::string::npos) << part;
+}
+
 TEST(Report, FilesAreToldApartByTheirSchemaAndOthersRefusedByName) {
   const Report report = whole_report();
   EXPECT_EQ(report.results.size(), 1u);
