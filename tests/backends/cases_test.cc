@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "case_files.h"
 #include "graph/product.h"
+#include "levels.h"
 #include "run_tactic.h"
 
 namespace temper {
@@ -45,41 +46,38 @@ class Cases : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(Cases, AgreeWithTheReferenceOnEveryTactic) {
   const std::string path = concat(paths::source_folder(), "/tests/cases/", GetParam(), ".cases");
-  // One thread with all this CPU has; two threads as on the oldest CPU that Temper runs on; what lies between.
+  // One thread with all this CPU has, and with what lies between; two threads as on the oldest CPU that Temper runs on.
   const Isa best = best_isa();
-  std::vector<std::pair<Isa, int>> machines{{best, 1}, {Isa::base, 2}};
-  if (best > Isa::avx2) machines.push_back({Isa::avx2, 1});
+  const std::vector<testing::CpuOfLevel> cpus = testing::cpus_of_levels();
   for (const KernelCase& kernel_case : parse_cases(read_file(path))) {
     SCOPED_TRACE(concat(GetParam(), ".cases:", kernel_case.line, ": ", kernel_case.text));
     const std::vector<Tensor> inputs = make_case_inputs(kernel_case, uint64_t(kernel_case.line));
     std::vector<Tensor> want;
     bool own = false;
-    for (const auto& [isa, threads] : machines) {
+    for (const auto& [level, isa, device] : cpus) {
+      const int threads = level == cpus.front().level && cpus.size() > 1 ? 2 : 1;
       const Problem problem = make_case_problem(kernel_case, inputs, threads);
       if (want.empty()) {
         std::vector<TensorType> types;
         for (const Port& port : problem.outputs) types.push_back(port.type);
         want = reference(kernel_case.op, inputs, types);
       }
-      Device device = cpu_device();
-      if (isa < Isa::avx512) device.avx512 = device.avx512_bf16 = device.avx512_vnni = false;
-      if (isa < Isa::avx2) device.avx2 = false;
-      if (threads == 2) device.dot_product = false;  // as on the oldest aarch64
       set_isa(isa);
       for (const Tactic* tactic : find_backend("cpu").tactics()) {
         if (!tactic->supports(problem, device).yes()) continue;
         const bool is_reference = tactic->name == "reference";
         own |= !is_reference;
         if (is_reference && want[0].count() > 1000) continue;  // the judge itself, and slow
-        // oneDNN goes by the processor alone: it ran on the best machine.
+        // oneDNN goes by the processor alone: it runs as on this CPU.
         const bool is_onednn = tactic->name.find("onednn") != std::string_view::npos;
-        if (isa != best && isa != Isa::base && (is_reference || is_onednn)) continue;
+        const bool is_between = level != cpus.front().level && level != cpus.back().level;
+        if (is_between && (is_reference || is_onednn)) continue;
         const auto configs = tactic->configs(problem, device);
         EXPECT_FALSE(configs.empty()) << tactic->name << " supports it but offers nothing";
         for (const Config& config : configs) {
           SCOPED_TRACE(concat(tactic->name, " '", config.text, "' ",
                               config.outputs.empty() ? "" : name_of(config.outputs[0]), " threads=", threads,
-                              " isa=", int(isa)));
+                              " isa=", enum_names(IsaLevel{})[size_t(level)]));
           const std::vector<Tensor> got = testing::run_tactic(*tactic, problem, config, inputs, device);
           ASSERT_EQ(got.size(), want.size());
           for (size_t i = 0; i < got.size(); ++i) {

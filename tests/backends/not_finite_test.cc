@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "bench/cases.h"
 #include "case_files.h"
+#include "levels.h"
 #include "put_values.h"
 #include "run_tactic.h"
 
@@ -20,23 +21,6 @@ namespace temper {
 namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN(), kInfinity = std::numeric_limits<double>::infinity();
-
-struct Machine {
-  Isa isa;
-  Device device;
-};
-// The instruction sets that this CPU has, each with what oneDNN is told of it.
-std::vector<Machine> machines() {
-  std::vector<Machine> list;
-  for (Isa isa : {Isa::base, Isa::avx2, Isa::avx512}) {
-    if (isa > best_isa()) continue;
-    Device device = cpu_device();
-    if (isa != best_isa()) device.avx512 = device.avx512_bf16 = device.avx512_vnni = false;
-    if (isa == Isa::base) device.avx2 = false;
-    list.push_back({isa, device});
-  }
-  return list;
-}
 
 using Skip = bool (*)(const Problem& problem, const Tactic& tactic, const Config& config);
 
@@ -55,14 +39,15 @@ void expect_reference(const std::string& file, const std::vector<double>& values
     for (const Port& port : problem.outputs) types.push_back(port.type);
     const std::vector<Tensor> want = reference(kernel_case.op, inputs, types);
     if (want[0].count() > 100000) continue;
-    for (const Machine& machine : machines()) {
+    for (const testing::CpuOfLevel& machine : testing::cpus_of_levels()) {
       set_isa(machine.isa);
       for (const Tactic* tactic : find_backend("cpu").tactics()) {
         if (tactic->name == "reference" || !tactic->supports(problem, machine.device).yes()) continue;
         for (const Config& config : tactic->configs(problem, machine.device)) {
           if (skip(problem, *tactic, config)) continue;
           SCOPED_TRACE(concat(tactic->name, " '", config.text, "' ",
-                              config.outputs.empty() ? "" : name_of(config.outputs[0]), " isa ", int(machine.isa)));
+                              config.outputs.empty() ? "" : name_of(config.outputs[0]), " isa ",
+                              enum_names(IsaLevel{})[size_t(machine.level)]));
           const std::vector<Tensor> got = testing::run_tactic(*tactic, problem, config, inputs, machine.device);
           for (size_t i = 0; i < got.size(); ++i) {
             const testing::Tolerance t = testing::tolerance_of(want[i].dtype());
