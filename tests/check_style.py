@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every C++ and CUDA source stands as clang-format writes it (.clang-format; the version is in python/requirements-base.txt),
-and no line of src and include has more than 120 characters (tests hold scripts of other languages, line by line).
+and no line of src and include has more than 120 characters (tests hold scripts of other languages, line by line). No file is
+what a patch or a merge leaves behind. The message of the last commit has a short subject and says why.
 `--write` (`./dev format`) repairs the first. Further arguments: files; without any, all of git's.
 
 A text that passed is not read again while .clang-format and the program stay as they are: build/formatted has a line for each."""
@@ -19,6 +20,8 @@ SUFFIXES = (".cc", ".h", ".cu", ".cuh", ".c")
 FOLDERS = ("src", "include", "tests", "examples", "python")
 BATCH = 32  # files that one clang-format reads: most of a call is its start
 PASSED = ROOT / "build/formatted"
+LEFT_BEHIND = (".orig", ".rej")
+SUBJECT = 72
 
 
 def formatter():
@@ -40,6 +43,25 @@ def digests_of(names, program):
 def long_lines(name):
     lines = (ROOT / name).read_text(encoding="utf-8").split("\n")
     return [f"{name}:{i}: {len(line)} characters; the limit is {COLUMNS}" for i, line in enumerate(lines, 1) if len(line) > COLUMNS]
+
+
+def complaints_of_message(message):
+    subject, _, rest = message.partition("\n")
+    if len(subject) > SUBJECT:
+        yield f"the last commit's subject has {len(subject)} characters; the limit is {SUBJECT}: {subject}"
+    if rest.strip() and not rest.startswith("\n"):
+        yield f"the last commit's subject has no empty line behind it: {subject}"
+    if not rest.strip():
+        yield f"the last commit has no body that says why: {subject}"
+
+
+def last_message():
+    """Of the checkout; None of a copy without git, and of a merge, whose message is git's."""
+    git = lambda *arguments: subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True)
+    top, parents = git("rev-parse", "--show-toplevel"), git("log", "-1", "--format=%P")
+    if top.returncode or parents.returncode or pathlib.Path(top.stdout.strip()) != ROOT or len(parents.stdout.split()) > 1:
+        return None
+    return git("log", "-1", "--format=%B").stdout
 
 
 def unformatted(names, program):
@@ -72,7 +94,11 @@ def main():
         new.write_text("\n".join(sorted(digests.values())))
         new.replace(PASSED)
     found += places
-    print("\n".join(found[:50] + ([f"and {len(found) - 50} more"] if len(found) > 50 else [])) or f"{len(names)} files are formatted")
+    if everything and not write:
+        found += [f"{name}: a patch or a merge left it behind; delete it" for name in git_files(endings=LEFT_BEHIND)]
+        if (message := last_message()) is not None:
+            found += complaints_of_message(message)
+    print("\n".join(found[:50] + ([f"and {len(found) - 50} more"] if len(found) > 50 else [])) or f"{len(names)} files are formatted, and the last commit says why")
     return bool(found)
 
 
