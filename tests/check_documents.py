@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """What the documents name exists: paths in `code` and links, verbs of ./dev, verbs and flags of temper. The tables of
-ARCHITECTURE.md are those that tests/architecture.py makes.
+ARCHITECTURE.md are those that tests/architecture.py makes, and the pipelines of passes are those of src/passes/pipeline.cc.
 
 usage: check_documents.py [PROGRAM]     with PROGRAM (build/temper) its verbs and flags are looked up in its help
 """
@@ -62,8 +62,21 @@ def check(document, text, dev_verbs, program):
                     yield f"{document}: temper {verb} has no {flag}"
 
 
+def check_pipelines():
+    """CONTRIBUTING.md and the glossary name those that there are."""
+    passes = (ROOT / "src/passes/pipeline.cc").read_text()
+    names = set(re.findall(r"^(?:const )?Pipeline&? (\w+)_pipeline\(", passes, re.M))
+    count = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"][len(names)]
+    listed = re.search(r"There are (\w+) lists: (.*?)\. ", (ROOT / "CONTRIBUTING.md").read_text(), re.S)
+    if not listed or listed[1] != count or set(re.findall(r"`(\w+)`", listed[2])) != names:
+        yield f"CONTRIBUTING.md: there are {count} lists of passes: {', '.join(sorted(names))}"
+    named = re.search(r"A named list of passes: (.*?)\.", (ROOT / "docs/glossary.md").read_text())
+    if not named or set(re.split(r", | or ", named[1])) != names:
+        yield f"docs/glossary.md: the pipelines are {', '.join(sorted(names))}"
+
+
 dev_verbs = {v.replace("_", "-") for v in re.findall(r"^cmd_([a-z_]+)\(\)", (ROOT / "dev").read_text(), re.M)} | {"help"}
-found = architecture.problems()
+found = architecture.problems() + list(check_pipelines())
 for document in DOCUMENTS:
     if (ROOT / document).exists():
         text = (ROOT / document).read_text()
