@@ -4,6 +4,7 @@
 `temper export benchmarks/architectures.py:bert_base_32` writes bert_base for a batch of 32: a module's name, and the batch.
 Modules come from torchvision, timm, transformers and diffusers; what none of them has is written here. One has trained weights, those of a package."""
 import dataclasses
+import math
 import os
 import sys
 from collections.abc import Callable
@@ -223,6 +224,24 @@ class Temporal(nn.Module):
         return x
 
 
+class Resampler(nn.Module):
+    """Sound at another rate by a windowed sinc in polyphase form, as torchaudio's Resample has it: rates are divided by their
+    greatest common divisor, and one strided convolution has a filter for each sample that `old` samples become."""
+
+    def __init__(self, old=3, new=1, zeros=6, rolloff=0.99):
+        super().__init__()
+        self.old, self.new, rate = old, new, min(old, new) * rolloff
+        self.width = math.ceil(zeros * old / rate)
+        at = torch.arange(-self.width, self.width + old, dtype=torch.float64) / old - torch.arange(new, dtype=torch.float64)[:, None] / new
+        at = (at * rate).clamp(-zeros, zeros)
+        filters = torch.sinc(at) * torch.cos(at * math.pi / zeros / 2) ** 2 * rate / old
+        self.register_buffer("filters", filters[:, None].float())
+
+    def forward(self, x):
+        y = nn.functional.conv1d(nn.functional.pad(x[:, None], (self.width, self.width + self.old)), self.filters, stride=self.old)
+        return y.transpose(1, 2).flatten(1)[:, :math.ceil(self.new * x.shape[1] / self.old)]
+
+
 class Attention(nn.Module):
     """Attention alone, over heads that lie beside each other: cuDNN's where it computes the dtype."""
 
@@ -334,6 +353,9 @@ ALL = {
     "lstm_both_ways": Architecture("recurrent", lambda: Recurrent("LSTM", num_layers=2, bidirectional=True), lambda batch: {"x": torch.randn(batch, 64, 256)}),
     "gru": Architecture("recurrent", lambda: Recurrent("GRU", num_layers=2), lambda batch: {"x": torch.randn(batch, 128, 256)}),
     "tcn": Architecture("convolution", Temporal, lambda batch: {"x": torch.randn(batch, 256, 1024)}),
+    # 32 ms at 48 and 44.1 kHz, to 16 kHz: what stands before a voice detector.
+    "resampler": Architecture("convolution", Resampler, lambda batch: {"x": torch.randn(batch, 1536)}, suite=False),
+    "resampler_44": Architecture("convolution", lambda: Resampler(441, 160), lambda batch: {"x": torch.randn(batch, 1411)}, suite=False),
     "bert_large_squad": Architecture("transformer", of_transformers("BertForQuestionAnswering", "BertConfig", Span, **LARGE), tokens(384, 30522), suite=False),
     "minilm": Architecture("transformer", Sentence, sentences, batches=(1, 32, 1000), suite=False),
     "sd15_unet": Architecture("convolution", noise_predictor, lambda batch: {"sample": torch.randn(batch, 4, 64, 64), "timestep": torch.full((batch,), 999.0),

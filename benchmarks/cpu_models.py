@@ -64,7 +64,8 @@ MODELS = {
         "segformer": "vision transformer", "mixer_b16": "MLP on patches", "convnext_t": "convolution and layer norm",
         "resnet50": "classifier", "resnext50": "classifier", "densenet121": "classifier", "shufflenet_v2": "mobile classifier",
         "mobilenet_v3": "mobile classifier", "efficientnet_b0": "mobile classifier", "detector": "detector", "unet": "segmentation",
-        "lstm": "recurrent", "lstm_both_ways": "recurrent", "gru": "recurrent", "tcn": "1-D convolutions"}.items()}}
+        "lstm": "recurrent", "lstm_both_ways": "recurrent", "gru": "recurrent", "tcn": "1-D convolutions",
+        "resampler": "resampler", "resampler_44": "resampler"}.items()}}
 
 
 def inputs_of(model, signature):
