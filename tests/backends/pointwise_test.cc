@@ -175,6 +175,30 @@ TEST(CpuPointwise, EveryFunctionMatchesOnEveryFloat) {
   }
 }
 
+// docs/limits.md; ONNX Runtime computes such powers in floating point.
+TEST(CpuPointwise, PowersOfIntegersWrapAndNegativeOnesAreWhatIsLeft) {
+  const auto check = [&]<class T>(const std::vector<T>& base, const std::vector<T>& exponent,
+                                  const std::vector<T>& want) {
+    const Dims dims{int64_t(base.size())};
+    const auto tensor_of = [&](const std::vector<T>& values) {
+      Tensor out(dtype_of<T>, dims);
+      std::copy(values.begin(), values.end(), out.data<T>());
+      return out;
+    };
+    Program program;
+    program.inputs = 2;
+    program.steps = {{Scalar::pow, dtype_of<T>, {0, 1}}};
+    const std::vector<Tensor> inputs{tensor_of(base), tensor_of(exponent)};
+    EXPECT_EQ(difference(run_program(program, inputs, dims), tensor_of(want), 0, 0), "") << name_of(dtype_of<T>);
+    expect_matches(program, inputs, dims, 1, 0, 0);
+  };
+  check(std::vector<int32_t>{2, 3, -3, 65537, 7, 2, 1, -1, -1, 0}, {31, 21, 21, 2, 0, -1, -9, -9, -8, -2},
+        {INT32_MIN, 1870418611, -1870418611, 131073, 1, 0, 1, -1, 1, 0});
+  check(std::vector<int64_t>{2, 2, 3, -3, 10}, {63, 64, 41, 41, 19},
+        {INT64_MIN, 0, -420491770248316829, 420491770248316829, int64_t(10000000000000000000ull)});
+  check(std::vector<uint8_t>{2, 3, 16}, {8, 6, 2}, {0, 217, 0});
+}
+
 TEST(CpuPointwise, WorksInPlaceAndOnSeveralThreads) {
   const Program gelu = Program::parse(
       "(2) 2=constant.f32[0.70710677] 3=mul.f32(0,2) 4=erf.f32(3) 5=constant.f32[1] 6=add.f32(4,5) 7=mul.f32(0,6) "
