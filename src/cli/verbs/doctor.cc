@@ -14,6 +14,7 @@
 #include "base/strict_json.h"
 #include "bench/results.h"
 #include "bench/table.h"
+#include "cli/cpu_precisions.h"
 #include "cli/model.h"
 #include "cli/terminal.h"
 #include "measure/environment.h"
@@ -21,11 +22,6 @@
 namespace temper::cli {
 
 namespace {
-
-struct Finding {
-  std::string what, state;
-  bool lacking = false;
-};
 
 // The kernel driver lists its GPUs here; asking needs no CUDA library.
 std::vector<std::string> nvidia_gpus() {
@@ -110,9 +106,6 @@ void add_gpus(std::vector<Finding>& findings, const cuda::Inventory& inventory) 
 
 std::vector<Finding> examine(const Environment& e, const cuda::Inventory& inventory) {
   std::vector<Finding> findings;
-  auto has = [&](std::string_view feature) {
-    return std::find(e.cpu_features.begin(), e.cpu_features.end(), feature) != e.cpu_features.end();
-  };
   auto size = [](const std::optional<int64_t>& bytes) {
     return bytes ? format_bytes(double(*bytes)) : std::string("unknown");
   };
@@ -141,18 +134,7 @@ std::vector<Finding> examine(const Environment& e, const cuda::Inventory& invent
                                     : "; its loops run on OpenMP's threads beside Temper's, and each wait for the "
                                       "other's: set GOMP_SPINCOUNT=1000, or use the oneDNN of the distribution"),
                       !served});
-  // Where the arithmetic is emulated, oneDNN computes but is slower than in fp32.
-  findings.push_back({"fp32", "yes"});
-  if (has("avx512_bf16") || has("amx_bf16"))
-    findings.push_back({"bf16", has("amx_bf16") ? "yes, matrix unit (AMX)" : "yes (AVX-512 BF16)"});
-  else findings.push_back({"bf16", "no arithmetic for it: slower than fp32 here", true});
-  if (has("amx_int8")) findings.push_back({"int8", "yes, matrix unit (AMX)"});
-  else if (has("avx512_vnni")) findings.push_back({"int8", "yes (AVX-512 VNNI)"});
-  else if (has("avx_vnni")) findings.push_back({"int8", "yes (AVX-VNNI)"});
-  else if (has("asimddp")) findings.push_back({"int8", "yes (dot product)"});
-  else findings.push_back({"int8", "no dot-product instructions: little faster than fp32", true});
-  if (!has("avx512_fp16") && !has("amx_fp16"))
-    findings.push_back({"fp16", "no arithmetic for it: models stored in fp16 are computed in fp32", true});
+  for (Finding& finding : cpu_precisions(e.cpu_features)) findings.push_back(std::move(finding));
   try {
     const std::string folder = cache_folder();
     const auto space = std::filesystem::space(folder);
