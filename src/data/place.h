@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a picture lies in what a model sees of it
+// Where a picture lies in what a model sees of it.
 #pragma once
 #include <cstdint>
 
@@ -10,7 +10,7 @@ namespace temper {
 struct Size {
   int64_t width = 0, height = 0;
 };
-// That of resize_short_side (data/resize.h).
+// The short side becomes `size`, the long one int(size * long / short), as torchvision's Resize(size) does.
 Size size_of_short_side(int64_t width, int64_t height, int64_t size);
 // The pixel at which centre_crop (data/resize.h) begins. Throws as it does.
 Size corner_of_crop(const Size& picture, const Size& crop);

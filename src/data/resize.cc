@@ -119,11 +119,6 @@ Size size_of_short_side(int64_t width, int64_t height, int64_t size) {
   return {size * width / height, size};
 }
 
-Image resize_short_side(const Image& image, int64_t size, ResizeFilter filter) {
-  const Size whole = size_of_short_side(image.width, image.height, size);
-  return resize(image, whole.width, whole.height, filter);
-}
-
 Size corner_of_crop(const Size& picture, const Size& crop) {
   if (crop.width > picture.width || crop.height > picture.height)
     fail(ErrorKind::usage, "cannot cut ", crop.width, "x", crop.height, " pixels out of a picture of ", picture.width,

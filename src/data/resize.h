@@ -10,8 +10,6 @@ namespace temper {
 // or BICUBIC.
 enum class ResizeFilter { bilinear, bicubic };
 Image resize(const Image& image, int64_t width, int64_t height, ResizeFilter filter = ResizeFilter::bilinear);
-// The short side becomes `size`, the long one int(size * long / short), as torchvision's Resize(size) does.
-Image resize_short_side(const Image& image, int64_t size, ResizeFilter filter = ResizeFilter::bilinear);
 // The offset is (picture - crop) / 2, rounded half to even as in torchvision. Throws Error{usage} where the picture is
 // smaller.
 Image centre_crop(const Image& image, int64_t width, int64_t height);

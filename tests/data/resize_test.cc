@@ -2,6 +2,7 @@
 #include "data/resize.h"
 
 #include "../picture/pictures.h"
+#include "data/place.h"
 
 namespace temper {
 namespace {
@@ -29,10 +30,9 @@ np.save('grey_small.npy', np.asarray(im.convert('L').resize((30, 20), Image.BILI
 }
 
 TEST(Resize, ShortSideAndCropRoundAsTorchvisionDoes) {
-  const Image image = make_image(131, 97, 3);
-  EXPECT_EQ(resize_short_side(image, 64).width, 64 * 131 / 97);
-  EXPECT_EQ(resize_short_side(image, 64).height, 64);
-  EXPECT_EQ(resize_short_side(make_image(97, 131, 3), 64).height, 64 * 131 / 97);
+  EXPECT_EQ(size_of_short_side(131, 97, 64).width, 64 * 131 / 97);
+  EXPECT_EQ(size_of_short_side(131, 97, 64).height, 64);
+  EXPECT_EQ(size_of_short_side(97, 131, 64).height, 64 * 131 / 97);
   Image line = make_image(9, 1, 1);
   for (int i = 0; i < 9; ++i) line.pixels[size_t(i)] = uint8_t(i);
   EXPECT_EQ(centre_crop(line, 3, 1).pixels[0], 3);  // (9-3)/2

@@ -36,17 +36,6 @@ static dnnl::stream& stream_of_thread() {
   return stream;
 }
 
-bool dnnl_has_dtype(DType dtype) {
-  switch (dtype) {
-    case DType::f32:
-    case DType::bf16:
-    case DType::i8:
-    case DType::u8:
-    case DType::i32: return true;
-    default: return false;
-  }
-}
-
 memory::data_type dnnl_dtype(DType dtype) {
   switch (dtype) {
     case DType::f32: return memory::data_type::f32;

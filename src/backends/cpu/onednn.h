@@ -13,7 +13,6 @@ namespace temper {
 
 dnnl::engine& dnnl_cpu_engine();
 dnnl::memory::data_type dnnl_dtype(DType dtype);  // throws Error{unsupported} for types oneDNN has not
-bool dnnl_has_dtype(DType dtype);
 dnnl::memory::desc dnnl_desc(DType dtype, const Dims& dims, Layout layout);
 // Weights [M,C,k...] or grouped [G,M/G,C/G,k...], row-major.
 dnnl::memory::desc dnnl_plain_desc(DType dtype, const Dims& dims);
