@@ -29,7 +29,14 @@ Check whole_number(int64_t least) {
       least > 0 ? "POSITIVE" : "NONNEGATIVE");
 }
 Check whole_number(int64_t least, int64_t most) {
-  return {std::make_shared<const CLI::Validator>(CLI::Range(least, most))};
+  return text_check(
+      [least, most](const std::string& text) {
+        const auto value = parse_number<int64_t>(text);
+        return value && *value >= least && *value <= most
+                   ? std::string()
+                   : concat("'", text, "' is not a whole number from ", least, " to ", most);
+      },
+      "");
 }
 Check positive_number() {
   return text_check(

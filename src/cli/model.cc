@@ -89,7 +89,7 @@ void add_isa_flag(Command& verb) {
   const auto text = std::make_shared<std::string>();  // lives as long as the option
   verb.in(kDevice)
       .add_option("--isa", *text,
-                  concat("most that kernels may use of the CPU, one of ", isa_names(),
+                  concat("highest level of instructions that kernels may use of the CPU, one of ", isa_names(),
                          "; a plan runs under the limit that it was built with; TEMPER_ISA in the environment does the "
                          "same"))
       .each([text](const std::string& isa) { limit_isa(isa); });
@@ -130,7 +130,8 @@ void add_size_flags(Command& verb, ModelFlags& flags) {
       .check(whole_number(1, 1 << 30))
       .capture_default_str();
   verb.in(kBuilding)
-      .add_option("--depth-limit", flags.limits.depth, "how deep a model's functions and subgraphs may be nested")
+      .add_option("--depth-limit", flags.limits.depth,
+                  "number of levels to which a model's functions and subgraphs may be nested")
       .check(whole_number(1, kMostDepth))
       .capture_default_str();
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The executor that a device needs.
+// Makes the executor of a plan that its device needs: one on the host's memory, or one on the device's own.
 #pragma once
 #include "plan/execute_device.h"
 #include "plan/execute_host.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Concats and slices without copies: what makes an input of a concat writes it straight into its part of the output,
-// and what reads a slice reads it where the whole lies.
+// Finds the concats and slices that need no copy: a node that makes an input of a concat writes it straight into its
+// part of the output, and a node that reads a slice reads it where the whole lies.
 #pragma once
 #include "plan/choose.h"
 

@@ -59,6 +59,15 @@ std::set<std::string> options_in(const std::string& text) {
   return found;
 }
 
+TEST(Words, HelpOfABoundedNumberHasItsUnitAndARefusalItsBounds) {
+  const std::string help = temper(test_folder(), "build --help").out;
+  EXPECT_CONTAINS(help, "--build-limit SECONDS ");
+  EXPECT_EQ(help.find("INT"), std::string::npos);
+  const Outcome refused = temper(test_folder(), "build m.onnx -o p.plan --build-limit 0");
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_CONTAINS(refused.err, "'0' is not a whole number from 1 to 86400");
+}
+
 TEST(Words, HelpHasGroupsAndAnExampleWhoseOptionsThereAre) {
   const std::string folder = test_folder();
   const std::string help = temper(folder, "--help").out;

@@ -177,8 +177,8 @@ void add_build(Command& verb, Context& context) {
   auto options = std::make_shared<Options>();
   verb.add_option("model", options->model, "the ONNX model to build");
   verb.add_option("--from-kit", options->kit,
-                  "instead of a model: a folder of `temper kit`, with the model, its ranges, measured times and how to "
-                  "build it");
+                  "folder of `temper kit` to build from instead of a model; it holds the model, its ranges, measured "
+                  "times and how to build it");
   verb.add_option("-o,--output", options->output, "the plan file to write").required();
   add_model_flags(verb, options->flags);
   add_cache_flag(verb, options->flags);
