@@ -172,7 +172,7 @@ void TokenReader::run(const std::vector<std::vector<int64_t>>& tokens, const std
   std::vector<int64_t> next = next_;
   if (reads_) session_->copy_to_host(next.data(), session_->states()[next_state_].there.get(), batch_ * kNumber);
   else std::copy_n(made_[next_at_].data<int64_t>(), batch_, next.begin());
-  const bool logits = out[logits_at_] != nullptr && wants_logits;
+  const bool logits = out[logits_at_] != nullptr;
   const Tensor values = logits ? made_[logits_at_].converted(DType::f32) : Tensor();
   for (int64_t row = 0; row < batch_; ++row) {
     if (counts[size_t(row)] == 0) continue;
@@ -260,7 +260,7 @@ Generator::Generator(TokenReader& reader, std::vector<std::vector<int64_t>> prom
     if (rows_[row].empty()) fail(ErrorKind::usage, "the prompt ", row, " is empty: it needs a token at least");
     samplers_.emplace_back(options.sample, int64_t(row));
   }
-  reader.read(rows_, !is_greedy());
+  reader.read(rows_);
   ended_.resize(rows_.size());
   each_.resize(rows_.size());
   first_ms_ = ms_since(start);
@@ -277,13 +277,22 @@ std::vector<int64_t> Generator::next() {
       tokens[row] = {last_[row]};
       goes_on = goes_on && each_[row] + 1 < options_.most;
     }
-    reader_.read(tokens, !is_greedy(), goes_on);
+    read_logits_ = !is_greedy() || reader_.is_on_host();
+    reader_.read(tokens, read_logits_, goes_on);
+    last_.clear();
   }
   std::vector<int64_t> chosen(rows_.size(), -1);
   for (size_t row = 0; row < rows_.size(); ++row) {
     if (!ended_[row].empty()) continue;
-    chosen[row] =
-        is_greedy() ? reader_.next(int64_t(row)) : samplers_[row].choose(reader_.logits(int64_t(row)), rows_[row]);
+    if (!is_greedy()) {
+      chosen[row] = samplers_[row].choose(reader_.logits(int64_t(row)), rows_[row]);
+      continue;
+    }
+    chosen[row] = reader_.next(int64_t(row));
+    if (read_logits_) expect_number(reader_.logits(int64_t(row)), chosen[row]);
+  }
+  for (size_t row = 0; row < rows_.size(); ++row) {
+    if (!ended_[row].empty()) continue;
     rows_[row].push_back(chosen[row]);
     ++given_;
     if (std::find(options_.end_with.begin(), options_.end_with.end(), chosen[row]) != options_.end_with.end())

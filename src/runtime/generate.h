@@ -29,13 +29,14 @@ class TokenReader {
   std::unique_ptr<TokenReader> fork();
 
   // Reads `tokens`, by row, behind what was read before; a row without tokens stays as it is. With `wants_logits` false
-  // only next() can be asked for, and a GPU keeps the logits to itself.
+  // a GPU keeps the logits to itself, and only next() can be asked for.
   // With `goes_on` the caller will most likely read next() of each of these rows next, without logits: a GPU begins
   // with that before the host knows what it is. Where other tokens come, or none, what was read so counts for nothing.
   // Throws Error{usage} for another number of rows, tokens outside of the vocabulary, and more than there is room for.
   void read(const std::vector<std::vector<int64_t>>& tokens, bool wants_logits = true, bool goes_on = false);
   // Of the row's last token; what came of the last read() that gave the row tokens.
   std::span<const float> logits(int64_t row) const;
+  bool is_on_host() const { return !reads_; }                        // then read() always has logits
   int64_t next(int64_t row) const { return next_.at(size_t(row)); }  // that of the largest logit
 
   Session& session() { return *session_; }
@@ -84,6 +85,8 @@ class Generator {
 
   // The next token of each row, -1 of those that have ended; empty when all have: after `most` tokens, a token of
   // end_with (which is given out), or where the caches are full.
+  // Throws Error{bad_file} where a row's logits are NaN or infinite, and again when asked again: no row goes on then.
+  // A GPU that takes the largest logit keeps all but the prompt's to itself, and only those are looked at.
   std::vector<int64_t> next();
   // Why a row has ended; "" while it has not: "end", "most", "room".
   const std::string& why(int64_t row) const { return ended_.at(size_t(row)); }
@@ -101,7 +104,8 @@ class Generator {
   const GenerateOptions options_;
   std::vector<Sampler> samplers_;
   std::vector<std::string> ended_;
-  std::vector<int64_t> last_, each_;  // the token to read next, by row; tokens given
+  std::vector<int64_t> last_, each_;  // the token to read next, by row, none where all are read; tokens given
+  bool read_logits_ = true;           // what was read last has logits on the host
   double first_ms_ = 0, rest_ms_ = 0;
   int64_t given_ = 0, steps_ = 0;
 

@@ -19,6 +19,12 @@ void check(const SampleOptions& options) {
     fail(ErrorKind::usage, "the repetition penalty is ", options.repetition_penalty, "; it is a number above 0");
 }
 
+void expect_number(std::span<const float> logits, int64_t best) {
+  const float logit = logits[size_t(best)];
+  if (std::isnan(logit)) fail(ErrorKind::bad_file, "the model's logit of token ", best, " is NaN");
+  if (std::isinf(logit)) fail(ErrorKind::bad_file, "the largest of the model's ", logits.size(), " logits is infinite");
+}
+
 Sampler::Sampler(const SampleOptions& options, int64_t row)
     : options_(options), random_(options.seed + 0x9e3779b97f4a7c15u * uint64_t(row)) {
   check(options);
@@ -38,13 +44,16 @@ int64_t Sampler::choose(std::span<const float> logits, std::span<const int64_t> 
     logits = logits_;
   }
   const auto count = int64_t(logits.size());
+  if (count == 0) fail(ErrorKind::bad_file, "the model gives no logits");
   int64_t best = 0;
   for (int64_t i = 0; i < count; ++i) {
-    if (std::isnan(logits[size_t(i)])) fail(ErrorKind::bad_file, "the model's logit of token ", i, " is NaN");
+    if (std::isnan(logits[size_t(i)])) {
+      best = i;
+      break;
+    }
     if (logits[size_t(i)] > logits[size_t(best)]) best = i;
   }
-  if (count == 0 || std::isinf(logits[size_t(best)]))
-    fail(ErrorKind::bad_file, "the largest of the model's ", count, " logits is infinite");
+  expect_number(logits, best);
   if (options_.temperature == 0 || options_.top_k == 1) return best;
 
   // The largest come first, as many as are needed.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A language model of one layer with past keys and values, as exporters write them, for the tests of caches.
 #pragma once
+#include <algorithm>
+#include <limits>
 #include <vector>
 
 #include "graph/graph.h"
@@ -22,6 +24,7 @@ struct TinyGpt {
   int64_t window = 0;              // a token sees so many before it; 0: all
   bool positions_of_past = false;  // they follow from the number of past positions
   bool masked = true;              // it takes an attention_mask
+  int64_t broken = -1;             // the position whose weights are NaN, and so the logits behind it; -1: none
 
   Graph graph() const {
     Graph g;
@@ -48,9 +51,8 @@ struct TinyGpt {
 
     const ValueId table = weights(g, "wte", {kVocabulary, kWidth}, 1);
     ValueId x = add(ops::Gather{}, {table, ids});
-    x = program(
-        "(2) 2=add.f32(0,1)",
-        {x, add(ops::Gather{}, {weights(g, "wpe", {kPositions, kWidth}, 2), positions_of_past ? queries : given})});
+    x = program("(2) 2=add.f32(0,1)", {x, add(ops::Gather{}, {weights(g, "wpe", {kPositions, kWidth}, 2, broken),
+                                                              positions_of_past ? queries : given})});
     const ValueId qkv = add(ops::MatMul{}, {x, weights(g, "w", {kWidth, 3 * kWidth}, 3)});
     const auto heads = [&](int64_t which) {
       ops::Slice slice;
@@ -97,13 +99,16 @@ struct TinyGpt {
   }
 
  private:
-  static ValueId weights(Graph& g, std::string_view name, Dims dims, uint32_t seed) {
+  static ValueId weights(Graph& g, std::string_view name, Dims dims, uint32_t seed, int64_t broken_row = -1) {
     Tensor tensor(DType::f32, std::move(dims));
     uint32_t state = seed * 7919;
     for (int64_t i = 0; i < tensor.count(); ++i) {
       state = state * 1664525u + 1013904223u;
       tensor.data<float>()[i] = float(int32_t(state)) / 2147483648.0f;
     }
+    const int64_t width = tensor.dims()[1];
+    if (broken_row >= 0)
+      std::fill_n(tensor.data<float>() + broken_row * width, width, std::numeric_limits<float>::quiet_NaN());
     return g.add_constant(name, std::move(tensor));
   }
 };

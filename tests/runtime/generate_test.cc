@@ -14,13 +14,13 @@ namespace {
 
 using testing::TinyGpt;
 
-std::shared_ptr<const Engine> engine_of(int64_t batch, int64_t positions, int64_t most) {
+std::shared_ptr<const Engine> engine_of(int64_t batch, int64_t positions, int64_t most, const TinyGpt& model = {}) {
   BuildOptions options;
   options.measure = false;
   options.threads = 1;
   options.cache = positions;
   options.shapes["input_ids"] = {{batch, 1}, {batch, std::min<int64_t>(4, most)}, {batch, most}};
-  return build_engine(TinyGpt{}.graph(), {}, options);
+  return build_engine(model.graph(), {}, options);
 }
 
 void expect_logits(std::span<const float> got, const std::vector<double>& want) {
@@ -200,6 +200,40 @@ TEST(Generator, RefusesPromptsAndSettings) {
   EXPECT_NE(error_of([&] { Generator(reader, {{1}}, {.end_with = {11}}); }).find("vocabulary"), std::string::npos);
   EXPECT_NE(error_of([&] { Generator(reader, {{1}}, {.sample = {.top_p = 0}}); }).find("top-p"), std::string::npos);
   EXPECT_NE(error_of([&] { Generator(reader, {{1}}, {.most = 0}); }).find("0 tokens"), std::string::npos);
+}
+
+TEST(Generator, RefusesLogitsThatAreNoNumbersAndReadsNoTokenTwice) {
+  for (const double temperature : {0.0, 1.0}) {
+    SCOPED_TRACE(temperature);
+    TokenReader reader(engine_of(2, 16, 4, {.broken = 5}));
+    GenerateOptions options;
+    options.sample = {.temperature = temperature, .top_k = 1};
+    Generator generator(reader, {{3, 1, 4}, {10}}, options);
+    const std::vector<int64_t> one = greedy({3, 1, 4}, 3), other = greedy({10}, 5);
+    for (size_t i = 0; i < 3; ++i) EXPECT_EQ(generator.next(), (std::vector<int64_t>{one[i], other[i]}));
+    for (int again = 0; again < 2; ++again) {
+      EXPECT_NE(error_of([&] { generator.next(); }).find("is NaN"), std::string::npos);
+      EXPECT_EQ(reader.length(0), 6);
+      EXPECT_EQ(reader.length(1), 4);
+      EXPECT_EQ(generator.tokens(), 6);
+    }
+    generator.end(0, "NaN");  // the other row goes on, where it was
+    EXPECT_EQ(generator.next(), (std::vector<int64_t>{-1, other[3]}));
+    EXPECT_EQ(generator.next(), (std::vector<int64_t>{-1, other[4]}));
+    EXPECT_NE(error_of([&] { generator.next(); }).find("is NaN"), std::string::npos);
+    reader.reset();
+    EXPECT_EQ(all_of(*std::make_unique<Generator>(reader, std::vector<std::vector<int64_t>>{{3, 1}, {3}},
+                                                  GenerateOptions{.most = 3}),
+                     2)[0],
+              greedy({3, 1}, 3));
+  }
+}
+
+TEST(Generator, RefusesAPromptWhoseLogitsAreNoNumbers) {
+  TokenReader reader(engine_of(1, 16, 4, {.broken = 2}));
+  Generator generator(reader, {{3, 1, 4}}, {});
+  for (int again = 0; again < 2; ++again)
+    EXPECT_NE(error_of([&] { generator.next(); }).find("is NaN"), std::string::npos);
 }
 
 TEST(Sampler, TakesTheLargestLogitAndTheFirstOfSeveral) {
