@@ -102,6 +102,7 @@ class Keeper {
     find_pairs();
     find_attentions();
     for (const Cached& cached : attentions_) check_mask(cached);
+    check_tables();
     find_needed();
     write();
     return std::move(to_);
@@ -249,18 +250,18 @@ class Keeper {
       const auto made = part.add(node.op, inputs, node.name);
       for (size_t o = 0; o < made.size(); ++o) map[node.outputs[o]] = made[o];
     }
-    part.add_output("mask", mapped(value));
+    part.add_output("part", mapped(value));
     return part;
   }
 
-  // The mask of one row with `past` positions before `queries` new ones.
-  Tensor mask_of(const Graph& part, int64_t past, int64_t queries) const {
+  // What `part` gives for one row with `past` positions before `queries` new ones.
+  Tensor value_of(const Graph& part, int64_t past, int64_t queries) const {
     const Bindings sizes{{batch_.text(), 1}, {queries_.text(), queries}, {length_.text(), past}};
     std::vector<Tensor> inputs;
     for (const ValueId id : part.inputs()) {
       TensorType type = part.type(id);
       for (Dim& dim : type.shape) dim = dim.substitute(sizes);
-      if (!type.is_concrete()) refuse("the mask depends on '", part.value(id).name, "' ", part.type(id));
+      if (!type.is_concrete()) refuse("what tokens see depends on '", part.value(id).name, "' ", part.type(id));
       Tensor tensor(type.dtype, type.dims());
       const std::string& name = part.value(id).name;
       if (name == "attention_mask") {
@@ -289,7 +290,7 @@ class Keeper {
     for (const int64_t queries : {int64_t(1), int64_t(2), int64_t(5)})
       for (const int64_t past : {int64_t(0), int64_t(1), int64_t(7), most / 2, most - queries}) {
         if (past < 0 || past + queries > most) continue;
-        const Tensor mask = mask_of(part, past, queries);
+        const Tensor mask = value_of(part, past, queries);
         const bool chosen = mask.dtype() == DType::boolean;
         const ops::MaskStrides at = ops::mask_strides(mask.dims());
         const std::vector<double> values = mask.to_doubles();
@@ -306,6 +307,35 @@ class Keeper {
                      "; a mask that lets each token see all up to its own is known");
             }
       }
+  }
+
+  // ---- tables of positions ----
+
+  // Each position of the cache must have its row in the tables that position_ids index.
+  void check_tables() const {
+    if (!positions_.valid()) return;
+    for (int32_t n = 0; n < from_.node_count(); ++n) {
+      const Node& node = from_.node({n});
+      const auto* gather = node.op.get_if<ops::Gather>();
+      if (!gather || gather->kind != ops::GatherKind::axis || !from_.constant(node.inputs[0])) continue;
+      const Graph part = part_of(node.inputs[1]);
+      if (part.inputs().size() != 1 || part.value(part.inputs()[0]).name != from_.value(positions_).name) continue;
+      const int64_t rows = from_.constant(node.inputs[0])->dims()[size_t(gather->axis)];
+      const auto fits = [&](int64_t positions) {
+        const std::vector<double> at = value_of(part, positions - 1, 1).to_doubles();
+        return std::all_of(at.begin(), at.end(),
+                           [&](double row) { return row >= double(-rows) && row < double(rows); });
+      };
+      if (fits(options_.positions)) continue;
+      int64_t most = 0, beyond = options_.positions;
+      while (beyond - most > 1) {
+        const int64_t middle = most + (beyond - most) / 2;
+        (fits(middle) ? most : beyond) = middle;
+      }
+      fail(ErrorKind::usage, "a cache of ", options_.positions, " positions is longer than the model: '",
+           from_.value(node.inputs[0]).name, "' has ", rows,
+           " rows for position_ids; the largest that works is --cache ", most);
+    }
   }
 
   // ---- the graph with caches ----

@@ -29,7 +29,7 @@ struct CacheOptions {
 //
 // Throws Error{usage} where there is no past, and Error{unsupported}, with what it met, for a model of another form:
 // whose masks differ (windows, biases by distance), or which uses the number of past positions or the attention_mask
-// for anything else.
+// for anything else. Throws Error{usage} for more positions than a constant table has rows that position_ids index.
 Graph keep_caches(const Graph& graph, const CacheOptions& options, const PassOptions& passes = {});
 
 }  // namespace temper

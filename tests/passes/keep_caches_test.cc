@@ -91,6 +91,24 @@ TEST(KeepCaches, RefusesPositionsThatFollowFromThePast) {
             std::string::npos);
 }
 
+TEST(KeepCaches, RefusesMorePositionsThanTheModelHas) {
+  EXPECT_EQ(refusal_of(TinyGpt{}.graph(), {64, DType::f32, {}}), "none");
+  for (const int64_t positions : {int64_t(65), int64_t(128), int64_t(100'000)}) {
+    const std::string refusal = refusal_of(TinyGpt{}.graph(), {positions, DType::f32, {}});
+    EXPECT_NE(refusal.find(concat("a cache of ", positions, " positions is longer than the model: 'wpe' has 64 rows")),
+              std::string::npos)
+        << refusal;
+    EXPECT_TRUE(refusal.ends_with("--cache 64")) << refusal;
+  }
+}
+
+// As OPT has it, whose first two rows no position takes.
+TEST(KeepCaches, KnowsTablesWhoseFirstRowsBelongToNoPosition) {
+  const Graph graph = TinyGpt{.first_row = 2}.graph();
+  EXPECT_EQ(refusal_of(graph, {62, DType::f32, {}}), "none");
+  EXPECT_TRUE(refusal_of(graph, {64, DType::f32, {}}).ends_with("--cache 62"));
+}
+
 TEST(KeepCaches, RefusesAModelWithoutPast) {
   const Graph graph = parse_graph(
       "graph \"g\"\ninput %x: f32[2]\n%y: f32[2] = pointwise(%x) program=\"(1) 1=neg.f32(0)\"\n"

@@ -24,6 +24,7 @@ struct TinyGpt {
   int64_t window = 0;              // a token sees so many before it; 0: all
   bool positions_of_past = false;  // they follow from the number of past positions
   bool masked = true;              // it takes an attention_mask
+  int64_t first_row = 0;           // of the table of positions, that the first position takes
   int64_t broken = -1;             // the position whose weights are NaN, and so the logits behind it; -1: none
 
   Graph graph() const {
@@ -51,8 +52,10 @@ struct TinyGpt {
 
     const ValueId table = weights(g, "wte", {kVocabulary, kWidth}, 1);
     ValueId x = add(ops::Gather{}, {table, ids});
-    x = program("(2) 2=add.f32(0,1)", {x, add(ops::Gather{}, {weights(g, "wpe", {kPositions, kWidth}, 2, broken),
-                                                              positions_of_past ? queries : given})});
+    ValueId places = positions_of_past ? queries : given;
+    if (first_row) places = program(concat("(1) 1=constant.i64[", first_row, "] 2=add.i64(0,1)").c_str(), {places});
+    x = program("(2) 2=add.f32(0,1)",
+                {x, add(ops::Gather{}, {weights(g, "wpe", {kPositions, kWidth}, 2, broken), places})});
     const ValueId qkv = add(ops::MatMul{}, {x, weights(g, "w", {kWidth, 3 * kWidth}, 3)});
     const auto heads = [&](int64_t which) {
       ops::Slice slice;
