@@ -72,5 +72,5 @@ def python_of(text: str) -> str:
     for i in range(0, len(parts), 2):
         for pattern, words in _COMMANDS:
             parts[i] = re.sub(pattern, words, parts[i])
-        parts[i] = _FLAG.sub(_argument, parts[i])
+        parts[i] = _FLAG.sub(_argument, parts[i]).replace("} shapes={", ", ")
     return "".join(parts)

@@ -217,6 +217,7 @@ class SpeechTest(Case):
     def test_flags_become_arguments_and_names_stay(self):
         for text, wanted in (
             ("add --shapes images=1x3x224x224", 'add shapes={"images": (1, 3, 224, 224)}'),
+            ("add --shapes ids=1x128 --shapes mask=1x128", 'add shapes={"ids": (1, 128), "mask": (1, 128)}'),
             ("use --precision bf16", 'use precision="bf16"'),
             ("--metric agreement, cosine or snr", 'metric="agreement", "cosine" or "snr"'),
             ("with --threads 2", "with threads=2"),

@@ -2,6 +2,7 @@
 #include "evaluate/budget.h"
 
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "base/log.h"
@@ -10,6 +11,7 @@
 #include "data/carried.h"
 #include "evaluate/text.h"
 #include "optimize/precision.h"
+#include "optimize/shape_ranges.h"
 
 namespace temper {
 
@@ -58,6 +60,33 @@ struct Judged {
     if (!model.sha256.empty()) check_model(ranges, model.sha256);
     return ranges;
   }
+  // Gives inputs whose shapes neither the build nor the model says, those of the data, one sample at a time; axes of
+  // the same name have the build's size.
+  void add_shapes(BuildOptions& build) const {
+    const Graph& graph = model.graph;
+    if (!build.profiles.empty() || build.shapes.contains("")) return;
+    std::map<std::string, std::array<int64_t, 3>> sizes;
+    for (const ValueId id : graph.inputs())
+      if (const auto said = build.shapes.find(graph.value(id).name); said != build.shapes.end())
+        for (size_t axis = 0; axis < std::min(said->second.opt.size(), graph.type(id).shape.size()); ++axis)
+          sizes[graph.type(id).shape[axis].text()] = {said->second.min[axis], said->second.opt[axis],
+                                                      said->second.max[axis]};
+    std::string taken;
+    for (auto& [name, range] : shapes_of_data(graph, data, 1)) {
+      const auto id =
+          std::ranges::find_if(graph.inputs(), [&](ValueId input) { return graph.value(input).name == name; });
+      const Shape& shape = graph.type(*id).shape;
+      const auto is_open = [](const Dim& dim) { return !dim.is_constant(); };
+      if (build.shapes.contains(name) || std::none_of(shape.begin() + (shape.empty() ? 0 : 1), shape.end(), is_open))
+        continue;
+      for (size_t axis = 0; axis < shape.size(); ++axis)
+        if (const auto said = sizes.find(shape[axis].text()); is_open(shape[axis]) && said != sizes.end())
+          range.min[axis] = said->second[0], range.opt[axis] = said->second[1], range.max[axis] = said->second[2];
+      taken += concat(" --shapes ", name, "=", text_of(range));
+      build.shapes[name] = range;
+    }
+    if (!taken.empty()) log(LogLevel::info, "built for shapes as the data have them:", taken);
+  }
   MixedSearch search(const std::string& precision, std::optional<DType> half, const Ranges& ranges) const {
     const Budget budget{options.max_drop, options.metric, half};
     return search_mixed(model.graph, ranges, data, samples, options.classes, budget, plain, precision);
@@ -84,6 +113,7 @@ MixedSearch keep_budget(const ModelSource& source, BuildOptions& build, const Bu
   const std::optional<DType> half = parts->bytes ? raised_to(options.raise_to, precision, build.device) : std::nullopt;
   Judged judged(source, build, options);
   build.preprocess = judged.data.preprocess();
+  judged.add_shapes(build);
   const Ranges ranges =
       needs_ranges(precision) ? judged.ranges_of(build, parts->bytes ? options.method : "minmax") : Ranges();
   MixedSearch mixed = judged.search(precision, half, ranges);
@@ -119,6 +149,7 @@ BestSearch keep_budget_best(const ModelSource& source, BuildOptions& build, cons
         "at once with --raise-to fp32");
   Judged judged(source, build, options);
   build.preprocess = judged.data.preprocess();
+  judged.add_shapes(build);
   const Ranges ranges = judged.ranges_of(build, options.method);
   BestSearch best;
   std::vector<BuildOptions> builds;

@@ -12,8 +12,14 @@ std::string example_shape(const TensorType& type) {
   std::string out;
   for (size_t i = 0; i < type.shape.size(); ++i) {
     if (i) out += 'x';
-    out += type.shape[i].is_constant() ? concat(type.shape[i]) : i == 0 ? "1" : "224";
+    out += type.shape[i].is_constant() ? concat(type.shape[i]) : i == 0 ? "1" : is_float(type.dtype) ? "224" : "128";
   }
+  return out;
+}
+
+std::string text_of(const Dims& dims) {
+  std::string out;
+  for (const int64_t dim : dims) out += concat(out.empty() ? "" : "x", dim);
   return out;
 }
 
@@ -39,6 +45,7 @@ std::map<std::string, ShapeRange> complete_shapes(const Graph& graph, std::map<s
     if (!known.contains(name))
       fail(ErrorKind::usage, "--shapes names the input '", name,
            "', which the model does not have; its inputs: ", names());
+  std::string open, missing;  // the first axis, and what to add for all
   for (ValueId id : graph.inputs()) {
     const Value& input = graph.value(id);
     if (auto it = shapes.find(input.name); it != shapes.end()) {
@@ -62,13 +69,21 @@ std::map<std::string, ShapeRange> complete_shapes(const Graph& graph, std::map<s
         dims.push_back(1);
         notes.push_back(concat("the first axis of '", input.name, "' ('", dim, "') is open: built for 1; --shapes ",
                                input.name, "=", example_shape(input.type), " chooses another"));
-      } else
-        fail(ErrorKind::usage, "axis ", i, " of the input '", input.name, "' ('", dim, "') is open: add --shapes ",
-             input.name, "=", example_shape(input.type), " (or MIN:OPT:MAX)");
+      } else {
+        if (open.empty()) open = concat("axis ", i, " of the input '", input.name, "' ('", dim, "') is open");
+        missing += concat(" --shapes ", input.name, "=", example_shape(input.type));
+        break;
+      }
     }
     shapes[input.name] = {dims, dims, dims};
   }
+  if (!open.empty()) fail(ErrorKind::usage, open, ": add", missing, " (or MIN:OPT:MAX)");
   return shapes;
+}
+
+std::string text_of(const ShapeRange& range) {
+  if (range.min == range.opt && range.opt == range.max) return text_of(range.opt);
+  return concat(text_of(range.min), ':', text_of(range.opt), ':', text_of(range.max));
 }
 
 std::map<std::string, ShapeRange> around(const std::vector<std::map<std::string, ShapeRange>>& profiles) {

@@ -11,10 +11,13 @@
 namespace temper {
 
 // Fills in ranges for inputs without one. A symbolic first axis alone means 1, which becomes a note; any other symbol
-// is an error that shows the line to add. The name "" is that of the only input. Throws Error{usage} for ranges that do
-// not fit the input, and for names that are none.
+// is an error that says what to add, for every such input. The name "" is that of the only input. Throws Error{usage}
+// for ranges that do not fit the input, and for names that are none.
 std::map<std::string, ShapeRange> complete_shapes(const Graph& graph, std::map<std::string, ShapeRange> shapes,
                                                   std::vector<std::string>& notes);
+
+// As --shapes has it: "1x128", or "1x1:1x64:1x128".
+std::string text_of(const ShapeRange& range);
 
 // The ranges that hold those of every profile; the optimum is the first one's.
 std::map<std::string, ShapeRange> around(const std::vector<std::map<std::string, ShapeRange>>& profiles);

@@ -104,5 +104,40 @@ TEST(Perplexity, IsABudgetForLayers) {
   EXPECT_EQ(refused.code, int(ErrorKind::usage));
 }
 
+TEST(Perplexity, ABudgetIsKeptForTheLengthsOfTheDataWhereTheBuildSaysNone) {
+  const std::string folder = models();
+  const Outcome built = temper(folder,
+                               "build lm.onnx -o mixed.plan --precision int8 --data texts.txt --method minmax "
+                               "--max-drop 0.01% --metric perplexity --raise-to fp32 --no-measure --json");
+  ASSERT_EQ(built.code, 0) << built.err;
+  EXPECT_CONTAINS(built.err, "built for shapes as the data have them: --shapes input_ids=1x5");
+  const auto plan = nlohmann::json::parse(temper(folder, "inspect mixed.plan --json").out);
+  EXPECT_EQ(plan.at("shapes").at("input_ids").at("max"), (std::vector<int64_t>{1, 5}));
+  EXPECT_CONTAINS(plan.dump(), "--shapes input_ids=1x5");  // the command that builds it again
+}
+
+TEST(Perplexity, ABudgetTakesTheBuildsSizeOfAxesOfTheSameName) {
+  const std::string folder = models();
+  run_python(folder, R"(
+import onnx
+from onnx import TensorProto as T, helper as h
+model = onnx.load('lm.onnx')
+model.graph.input.append(h.make_tensor_value_info('attention_mask', T.INT64, ['b', 's']))
+model.graph.node.extend([h.make_node('Cast', ['attention_mask'], ['there'], to=T.FLOAT), h.make_node('Identity', ['there'], ['mask'])])
+model.graph.output.append(h.make_tensor_value_info('mask', T.FLOAT, ['b', 's']))
+onnx.save(model, 'masked.onnx')
+)");
+  const std::string build =
+      "build masked.onnx -o mixed.plan --precision int8 --data texts.txt --method minmax --max-drop 0.01% --metric "
+      "cosine --raise-to fp32 --no-measure --json --shapes input_ids=1x6";
+  const Outcome built = temper(folder, build);
+  ASSERT_EQ(built.code, 0) << built.err;
+  const auto plan = nlohmann::json::parse(temper(folder, "inspect mixed.plan --json").out);
+  EXPECT_EQ(plan.at("shapes").at("attention_mask").at("max"), (std::vector<int64_t>{1, 6}));
+  const Outcome open = temper(folder, "build masked.onnx -o open.plan --no-measure");
+  EXPECT_EQ(open.code, int(ErrorKind::usage));
+  EXPECT_CONTAINS(open.err, "add --shapes input_ids=1x128 --shapes attention_mask=1x128");
+}
+
 }  // namespace
 }  // namespace temper

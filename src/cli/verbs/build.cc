@@ -18,6 +18,7 @@
 #include "evaluate/budget.h"
 #include "evaluate/text.h"
 #include "optimize/precision.h"
+#include "optimize/shape_ranges.h"
 #include "plan/file.h"
 #include "tune/cache.h"
 
@@ -91,6 +92,7 @@ MixedSearch keep_budget(const Options& options, BuildOptions& build, std::option
     log(LogLevel::info, "what was calibrated is kept in ", options.ranges_file(), " (for --calibration)");
   };
   const ModelSource source{options.model, "", {}};
+  const auto given = build.shapes;
   if (build.precision == kBestPrecision) best = keep_budget_best(source, build, budget);
   MixedSearch mixed = best ? best->mixed : temper::keep_budget(source, build, budget);
   ModelFlags found = options.flags;
@@ -98,6 +100,8 @@ MixedSearch keep_budget(const Options& options, BuildOptions& build, std::option
   if (!build.is_calibrated()) found.calibration.clear();
   if (build.ranges) found.calibration = options.ranges_file();
   keep_also(found, mixed.search.keep);
+  for (const auto& [name, range] : build.shapes)
+    if (!given.contains(name)) found.shapes.push_back(concat(name, "=", text_of(range)));
   build.command = build_command(found, options.model);
   if (const PreprocessOptions told = options.data_flags.pictures(); told != PreprocessOptions())
     build.command += concat(" --preprocess ", shell_quoted(text_of(told)));
