@@ -451,7 +451,8 @@ class Session {
       for (const auto& state : states)
         if (names_[i] == state.second) kept_[i] = true;
   }
-  void reset_state() { detail::check(temper_session_reset_state(handle_.get())); }
+  void reset() { detail::check(temper_session_reset_state(handle_.get())); }  // states begin again, with zeros
+  void reset_state() { reset(); }                                             // its name in C
   // A session of the same engine that goes on from copies of the states.
   Session fork() const {
     Session other(*this, nullptr);

@@ -175,7 +175,7 @@ class PySession {
         values[engine().inputs()[state.input].name.c_str()] = array_from(value);
     return values;
   }
-  void reset_state() {
+  void reset() {
     const Turn turn(*this);
     session_->reset_state();
   }
@@ -430,7 +430,8 @@ void bind_session(nb::module_& module) {
       .def("state", &PySession::state,
            "By input: a copy of what the next run takes; nothing before the first run. `Engine.session` says what a "
            "state is.")
-      .def("reset_state", &PySession::reset_state, "States begin again, with zeros.")
+      .def("reset", &PySession::reset, "States begin again, with zeros.")
+      .def("reset_state", &PySession::reset, "`reset`, by its name in C.")
       .def("fork", &PySession::fork,
            "A session of the same engine that goes on from copies of the states, as for several answers to one "
            "beginning.")

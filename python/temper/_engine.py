@@ -220,7 +220,7 @@ class Engine:
             Of a model that is run on one piece of a stream after the other: inputs, each with the output of a run that is this input
             of the next, such as ``{"state": "stateN"}``. Such inputs may be left out of :meth:`run`: at first they are zeros, then what
             the last run left, which is kept where it lies and not copied. One that is given is where the state goes on from. Such
-            outputs are not among the results; ``session.state()`` copies what is kept, and ``session.reset_state()`` begins again.
+            outputs are not among the results; ``session.state()`` copies what is kept, and ``session.reset()`` begins again.
 
         Raises
         ------

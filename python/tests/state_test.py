@@ -47,8 +47,9 @@ class StateTest(Case):
             self.assertEqual(list(out), ["y"])
             numpy.testing.assert_allclose(out["y"], -state, rtol=1e-6)
             numpy.testing.assert_allclose(session.state()["s"], state, rtol=1e-6)
-        session.reset_state()
-        numpy.testing.assert_allclose(session.run(x)["y"], -x, rtol=1e-6)
+        for again in (session.reset, session.reset_state):  # one thing with two names
+            again()
+            numpy.testing.assert_allclose(session.run(x)["y"], -x, rtol=1e-6)
         given = numpy.ones((2, 3), "float32")
         numpy.testing.assert_allclose(session.run({"x": x, "s": given})["y"], -(x + 0.5), rtol=1e-6)
         numpy.testing.assert_array_equal(given, numpy.ones((2, 3)))

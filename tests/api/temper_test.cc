@@ -63,6 +63,41 @@ TEST(CppApi, BuildsSavesLoadsAndRuns) {
   EXPECT_NE(x[0], x[1]);
 }
 
+// ONNX: n = x + s, two numbers each.
+std::string sum_model() {
+  const auto field = [](int number, const std::string& bytes) {
+    return std::string{char(number << 3 | 2), char(bytes.size())} + bytes;
+  };
+  const auto number = [](int at, int value) { return std::string{char(at << 3), char(value)}; };
+  const auto port = [&](const char* name) {
+    const std::string shape = field(1, number(1, 2));
+    return field(1, name) + field(2, field(1, number(1, 1) + field(2, shape)));
+  };
+  const std::string node = field(1, "x") + field(1, "s") + field(2, "n") + field(4, "Add");
+  const std::string graph =
+      field(1, node) + field(2, "sum") + field(11, port("x")) + field(11, port("s")) + field(12, port("n"));
+  return number(1, 8) + field(7, graph) + field(8, number(2, 13));
+}
+
+TEST(CppApi, ASessionIsReset) {
+  const std::string model = sum_model();
+  temper::BuildOptions build;
+  build.threads = 1;
+  temper::Session session(temper::Engine::build_bytes(model.data(), model.size(), build));
+  session.keep_state({{"s", "n"}});
+  temper::Tensor x(TEMPER_F32, {2});
+  x.data<float>()[0] = 1, x.data<float>()[1] = 2;
+  const auto runs = [&](int count) {
+    for (int i = 0; i < count; ++i) session.run({x, temper::Tensor()});
+    return session.output(0).data<float>()[1];
+  };
+  EXPECT_EQ(runs(3), 6);
+  session.reset();
+  EXPECT_EQ(runs(2), 4);
+  session.reset_state();
+  EXPECT_EQ(runs(1), 2);
+}
+
 TEST(CppApi, MemoryStandsInForFilesAndTimesAreShared) {
   std::string model;
   {
