@@ -115,7 +115,7 @@ class Ranges:
 def _calibrated(
     model: Any, data: Iterable[Inputs] | DataSource, method: str, seed: int, options: dict[str, Any], progress: Progress
 ) -> Ranges:
-    seed = whole("seed", seed, 0)
+    seed = whole("seed", seed, 0, most=2**64 - 1)
     tell = (lambda text: None) if progress is None else progress
     calibrator = _temper.Calibrator(model, options, method, seed)
     samples = 0

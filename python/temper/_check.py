@@ -13,13 +13,28 @@ def _wrong(name: str, value: Any, wanted: str) -> ArgumentTypeError:
     return ArgumentTypeError(f"{name} is {value!r}, a {type(value).__name__}; it must be {wanted}")
 
 
-def whole(name: str, value: Any, least: int | None = None, why: str = "") -> int:
-    """A whole number, numpy's too, of at least ``least``."""
+def whole(name: str, value: Any, least: int | None = None, why: str = "", most: int = 2**63 - 1) -> int:
+    """A whole number, numpy's too, of at least ``least`` and at most ``most``; the native module has 64 bits for one."""
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise _wrong(name, value, "a whole number")
-    if least is not None and operator.index(value) < least:
+    try:
+        given = operator.index(value)
+    except TypeError:  # an array
+        raise _wrong(name, value, "a whole number") from None
+    if least is not None and given < least:
         raise UsageError(f"{name} is {value}; " + (why or f"it must be {least} or more"))
-    return operator.index(value)
+    if given < -(2**63):
+        raise UsageError(f"{name} is {value}; it must be {-(2**63)} or more")
+    if given > most:
+        raise UsageError(f"{name} is {value}; it must be {most} or less")
+    return given
+
+
+def wholes(name: str, each: str, values: Any) -> list[int]:
+    """A list of whole numbers; ``each`` names one of them."""
+    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+        raise _wrong(name, values, "a list of whole numbers")
+    return [whole(each, one) for one in values]
 
 
 def number(name: str, value: Any, above: float | None = None) -> float:

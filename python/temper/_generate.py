@@ -10,7 +10,7 @@ from typing import Any, Union
 
 from . import _temper
 from ._build import build
-from ._check import number, whole
+from ._check import names, number, whole, wholes
 from ._engine import Engine, load
 from ._error import Error, MissingPackageError, must_exist
 from ._model import Model
@@ -129,7 +129,7 @@ def generate(
     repetition_penalty
         Makes tokens that came before less likely: their logits are divided by it where they are above 0, and multiplied where not.
     seed
-        Of what is drawn.
+        Of what is drawn; a whole number below 2**64.
     stop, stop_ids
         Texts to stop at, which are not shown, and tokens to stop behind.
     ignore_end
@@ -141,7 +141,7 @@ def generate(
         ``usage`` for a prompt that is empty or longer than the cache, tokens outside of the vocabulary, and settings out of range.
     """
     found = _tokenizer_of(tokenizer, model)
-    stops = [stop] if isinstance(stop, str) else [str(one) for one in stop]
+    stops = names("stop", stop)
     if any(not one for one in stops):
         raise Error("stop holds an empty text")
     if isinstance(prompt, str):
@@ -149,7 +149,7 @@ def generate(
             raise Error("a prompt of text needs a tokenizer: tokenizer='FOLDER', or give token ids")
         ids = found.encode(prompt)
     else:
-        ids = [whole("a token of the prompt", one, -(2**62)) for one in prompt]
+        ids = wholes("the prompt", "a token of the prompt", prompt)
     if stops and found is None:
         raise Error("stop needs a tokenizer: tokenizer='FOLDER'; stop_ids does without")
     if isinstance(model, Engine):
@@ -158,6 +158,8 @@ def generate(
         engine = model
     elif isinstance(model, (str, os.PathLike)) and _temper.is_plan(os.fspath(model)):
         engine = load(model, **options)
+    elif not options.get("cache"):
+        raise Error("the model is no plan: say with cache=1024, or another number, how many tokens, prompt and answer together, it shall keep")
     else:
         engine = build(model, **options)
     reader = _temper.TokenReader(engine._native)
@@ -165,6 +167,6 @@ def generate(
         raise Error(f"the engine has a batch of {reader.batch}; generate takes one prompt")
     ends = [] if found is None or ignore_end else [one for one in found.ends if one < reader.vocabulary]
     native = {"max_tokens": whole("max_tokens", max_tokens, 1), "temperature": number("temperature", temperature), "top_k": whole("top_k", top_k, 0),
-              "top_p": number("top_p", top_p), "repetition_penalty": number("repetition_penalty", repetition_penalty), "seed": whole("seed", seed, 0),
-              "end_with": [whole("a token of stop_ids", one, -(2**62)) for one in stop_ids] + ends}  # fmt: skip
+              "top_p": number("top_p", top_p), "repetition_penalty": number("repetition_penalty", repetition_penalty), "seed": whole("seed", seed, 0, most=2**64 - 1),
+              "end_with": wholes("stop_ids", "a token of stop_ids", stop_ids) + ends}  # fmt: skip
     return Generation(reader, ids, native, found, stops, ends)

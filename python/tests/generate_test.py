@@ -107,12 +107,40 @@ class GenerateTest(Case):
         self.assertEqual([t.id for t in full], all_)
         self.assertEqual(full.why, "room")
 
+    def test_a_generation_whose_logits_are_no_numbers_ends_with_an_error(self):
+        broken = model()
+        for one in broken.graph.initializer:
+            if one.name == "wpe":  # the logits behind position 3
+                weights = numpy_helper.to_array(one).copy()
+                weights[3] = numpy.nan
+                one.CopyFrom(numpy_helper.from_array(weights, "wpe"))
+        engine = temper.build(broken, cache=16, measure=False, timing_cache=None, threads=1)
+        for temperature in (0.0, 1.0):
+            generation = temper.generate(engine, [3, 1], max_tokens=4, temperature=temperature, top_k=1)
+            said = []
+            for _ in range(4):
+                try:
+                    said.append(next(generation).id)
+                except temper.Error as error:
+                    said.append(str(error)[-6:])
+            self.assertEqual(said, [*greedy([3, 1], 2), "is NaN", "is NaN"])
+            self.assertEqual(generation.ids, said[:2])
+
     def test_what_cannot_be_generated_is_refused(self):
         for words, arguments in (("outside of the vocabulary of 13", {"prompt": [13]}), ("empty", {"prompt": []}), ("do not fit", {"prompt": [1] * 33}), ("needs a tokenizer", {"prompt": "text"}),
                                  ("top-p", {"prompt": [1], "top_p": 2.0}), ("temperature", {"prompt": [1], "temperature": -1.0}), ("stop needs", {"prompt": [1], "stop": "x"}),
                                  ("cannot be changed", {"prompt": [1], "cache": 8}), ("is not there", {"prompt": "text", "tokenizer": "/nowhere"})):  # fmt: skip
             with self.subTest(words=words), self.assertRaisesRegex(temper.Error, words):
                 temper.generate(self.engine, **arguments)
+        for words, arguments in (("a token of the prompt is 1180591620717411303424; it must be 9223372036854775807 or less", {"prompt": [2**70]}), ("a token of the prompt is -1180.*or more", {"prompt": [-(2**70)]}),
+                                 ("a token of stop_ids is 1180", {"stop_ids": [2**70]}), ("seed is 1180.*; it must be 18446744073709551615 or less", {"seed": 2**70}), ("max_tokens is 1180", {"max_tokens": 2**70}),
+                                 ("top_k is 1180", {"top_k": 2**70}), ("the prompt is None, a NoneType; it must be a list of whole numbers", {"prompt": None}), ("stop_ids is 5, a int", {"stop_ids": 5}),
+                                 ("stop is 5, a int", {"stop": 5}), ("a token of the prompt is array", {"prompt": numpy.ones((1, 2), "int64")}), ("the prompt is b'a'", {"prompt": b"a"})):  # fmt: skip
+            with self.subTest(words=words), self.assertRaisesRegex(temper.UsageError, words):
+                temper.generate(self.engine, **{"prompt": [1], **arguments})
+        self.assertEqual(len(list(temper.generate(self.engine, [1], max_tokens=2, temperature=1.0, seed=2**64 - 1))), 2)
+        with self.assertRaisesRegex(temper.Error, "is no plan: say with cache="):
+            temper.generate(model(), [5], measure=False)
         with self.assertRaisesRegex(temper.Error, "together with cache"):
             temper.build(model(), cache=8, precision="best", timing_cache=None)
 
