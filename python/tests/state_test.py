@@ -57,6 +57,26 @@ class StateTest(Case):
         self.assertIs(session.run(x, {"y": mine})["y"], mine)
         numpy.testing.assert_allclose(mine, -(x + (x + 0.5) / 2), rtol=1e-6)
 
+    def test_a_cache_of_heads_before_positions_grows_where_it_lies(self):
+        """TensorScatter along the last axis but one, as static caches are written: an append, which writes the new rows alone."""
+        port = lambda name, *shape: helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)  # noqa: E731
+        at = helper.make_tensor_value_info("at", TensorProto.INT64, ("b",))
+        node = helper.make_node("TensorScatter", ["cache", "x", "at"], ["grown"])
+        graph = helper.make_graph([node], "heads", [port("cache", "b", 2, 6, 3), port("x", "b", 2, "s", 3), at], [port("grown", "b", 2, 6, 3)])
+        onnx_model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 24)], ir_version=11)
+        engine = temper.build(onnx_model, shapes={"cache": (2, 2, 6, 3), "x": (2, 2, 2, 3), "at": (2,)}, threads=1, measure=False, timing_cache=None)
+        self.assertIn("append(", engine.inspect(graph=True)["graph"])
+        session, want = engine.session(state={"cache": "grown"}), numpy.zeros((2, 2, 6, 3), "float32")
+        for places in ((0, 1), (2, 3), (4, 0)):
+            x = numpy.random.default_rng(places[1]).standard_normal((2, 2, 2, 3)).astype("float32")
+            session.run({"x": x, "at": numpy.array(places)})
+            for row, place in enumerate(places):
+                want[row, :, place : place + 2] = x[row]
+            numpy.testing.assert_array_equal(session.state()["cache"], want)
+        with self.assertRaisesRegex(temper.Error, "do not fit into a cache of 6"):
+            session.run({"x": x, "at": numpy.array([0, 5])})
+        numpy.testing.assert_array_equal(session.state()["cache"], want)
+
     def test_the_state_is_of_the_batch_that_comes(self):
         for batch in (1, 3):
             session = self.engine.session(state={"s": "next"})

@@ -2,11 +2,14 @@
 #include "plan/shared_places.h"
 
 #include "graph/ops/fused_decode.h"
+#include "graph/ops/scatter.h"
 
 namespace temper {
 
 std::vector<std::pair<size_t, size_t>> caches_of(const Op& op) {
   if (op.is<ops::Append>()) return {{{0, 0}}};
+  if (const auto* scatter = op.get_if<ops::Scatter>(); scatter && scatter->reduction == ops::ScatterReduction::none)
+    return {{{0, 0}}};
   if (op.is<ops::AppendingAttention>()) return {{{1, 1}, {3, 2}}};
   return {};
 }

@@ -185,6 +185,41 @@ TEST(SessionState, OfACacheStaysInOnePlace) {
   EXPECT_EQ(run(1, 1), (std::vector<double>{3, 23, 2, 63}));
 }
 
+// Elements of a cache [1,2,4,2] of two heads are replaced: of what kind the scatter is decides how its indices look.
+TEST(SessionState, OfAScatterThatReplacesStaysInOnePlace) {
+  const auto place_of = [](const std::string& scatter, const Tensor& indices, const Dims& updates, bool stays) {
+    const std::string text =
+        concat("graph \"cache\"\ninput %x: f32", updates, "\ninput %kept: f32[1,2,4,2]\ninput %at: ", indices.type(),
+               "\n%all: f32[1,2,4,2] = scatter(%kept, %at, %x) ", scatter, "\noutput \"all\" = %all\n");
+    const auto engine = std::make_shared<Engine>(info_of("cpu"), parse_graph(text), 1);
+    Session session(engine);
+    session.keep_state({{"kept", "all"}});
+    Tensor state(DType::f32, {1, 2, 4, 2});
+    const void* place = nullptr;
+    for (uint32_t run = 0; run < 3; ++run) {
+      const Tensor x = noise(updates, run);
+      session.run({x, Tensor(), indices});
+      state = run_reference(engine->graph(), {x, state, indices})[0];
+      expect_close({session.state(1)}, {state});
+      const void* const now = session.states()[0].now.raw().data();
+      if (run) EXPECT_EQ(now == place, stays) << scatter;
+      place = now;
+    }
+    EXPECT_EQ(session.states()[0].next.defined(), !stays) << scatter;
+    if (!stays) return;
+    Tensor outside = indices;
+    outside = Tensor::of<int64_t>(indices.dims(), std::vector<int64_t>(size_t(indices.count()), 4));
+    EXPECT_THROW(session.run({noise(updates, 9), Tensor(), outside}), Error);
+    expect_close({session.state(1)}, {state});  // nothing was written
+  };
+  const Tensor rows = Tensor::of<int64_t>({1, 2, 1, 2}, {3, 3, 3, 3});
+  const Tensor places = Tensor::of<int64_t>({2, 3}, {0, 0, 2, 0, 1, 2});
+  place_of("kind=elements axis=2 reduction=none", rows, {1, 2, 1, 2}, true);
+  place_of("kind=nd axis=0 reduction=none", places, {2, 2}, true);
+  // What is added would be added twice where a run fails later and is repeated.
+  place_of("kind=elements axis=2 reduction=add", rows, {1, 2, 1, 2}, false);
+}
+
 TEST(SessionState, OfWrongShapesIsRefused) {
   const auto engine = std::make_shared<Engine>(
       info_of("cpu"),

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // scatter on CPUs: the indices are resolved first. Then each thread has a range of the output to itself: it copies x
 // there and applies the updates that fall into it, in their order, so that the result is that of the reference, bit for
-// bit, on any number of threads.
+// bit, on any number of threads. Where the output is the memory of x, as of a cache, nothing is copied, and few updates
+// are one thread's.
 #include "graph/ops/scatter.h"
 
 #include <cstring>
@@ -27,17 +28,22 @@ class ScatterKernel final : public Kernel {
         offsets_(problem.inputs[0].dims(), problem.inputs[1].dims(), problem.inputs[1].type.dtype,
                  op_.kind == ops::ScatterKind::nd ? -1 : op_.axis, 0) {}
 
+  int in_place() const override { return 0; }
+
   void launch(const Buffers& buffers) override {
     std::span<const int64_t> offsets;
     if (updates_ > 0) offsets = offsets_.resolve(buffers.inputs[1]);
     if (elements_ == 0) return;
     const int64_t inner = offsets.empty() ? 1 : updates_ / int64_t(offsets.size()), size = size_of(dtype_);
-    parallel_for_threads(threads_, elements_ / inner, std::max<int64_t>(1, kParallelBytes / (inner * size)),
+    const bool copies = buffers.inputs[0] != buffers.outputs[0], few = !copies && updates_ * size <= kParallelBytes;
+    const int64_t targets = elements_ / inner;
+    parallel_for_threads(threads_, targets, few ? targets : std::max<int64_t>(1, kParallelBytes / (inner * size)),
                          [&](int, int64_t begin, int64_t end) {
                            const int64_t first = begin * inner, last = end * inner;
-                           std::memcpy(static_cast<std::byte*>(buffers.outputs[0]) + first * size,
-                                       static_cast<const std::byte*>(buffers.inputs[0]) + first * size,
-                                       size_t((last - first) * size));
+                           if (copies)
+                             std::memcpy(static_cast<std::byte*>(buffers.outputs[0]) + first * size,
+                                         static_cast<const std::byte*>(buffers.inputs[0]) + first * size,
+                                         size_t((last - first) * size));
                            visit_dtype(dtype_, [&]<class T>() {
                              apply(static_cast<T*>(buffers.outputs[0]), static_cast<const T*>(buffers.inputs[2]),
                                    offsets, inner, first, last);
@@ -95,6 +101,6 @@ std::unique_ptr<Kernel> load(const Problem& problem, const Config&, const Packed
 }  // namespace
 
 extern const Tactic cpu_scatter;
-const Tactic cpu_scatter{"cpu.scatter", 1, supports, configs, nullptr, load};
+const Tactic cpu_scatter{"cpu.scatter", 2, supports, configs, nullptr, load};
 
 }  // namespace temper

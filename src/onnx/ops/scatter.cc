@@ -2,6 +2,8 @@
 // Imports Scatter, ScatterElements, ScatterND and TensorScatter.
 #include "graph/ops/scatter.h"
 
+#include <optional>
+
 #include "graph/ops/append.h"
 #include "graph/ops/broadcast.h"
 #include "graph/ops/range.h"
@@ -44,6 +46,18 @@ void import_ScatterND(OnnxNode& node) {
   set_scattered(node, op);
 }
 
+namespace {
+// Of axes whose sizes are known, together.
+std::optional<int64_t> size_of_axes(const Shape& shape, int64_t first, int64_t last) {
+  int64_t size = 1;
+  for (int64_t axis = first; axis < last; ++axis) {
+    if (!shape[size_t(axis)].is_constant()) return std::nullopt;
+    size *= shape[size_t(axis)].value();
+  }
+  return size;
+}
+}  // namespace
+
 // A cache's rows from write_indices[batch] on are replaced by the update's.
 void import_TensorScatter(OnnxNode& node) {
   const TensorType cache = node.type(0), update = node.type(1);
@@ -52,8 +66,20 @@ void import_TensorScatter(OnnxNode& node) {
   if (axis == 0) node.bad("axis 0 is the batch");
   const std::string mode = node.string_attribute("mode", "linear");
   if (mode != "linear" && mode != "circular") node.bad("mode is '", mode, "'");
-  if (rank == 3 && axis == 1 && mode == "linear" && node.has(2))
+  const bool appends = mode == "linear" && node.has(2);
+  if (appends && rank == 3 && axis == 1)
     return node.set_output(0, node.add(ops::Append{}, {node.input(0), node.input(1), node.input(2)}));
+  // Axes between the batch and the positions (heads) become rows of a larger batch.
+  const auto heads = size_of_axes(cache.shape, 1, axis), row = size_of_axes(cache.shape, axis + 1, rank);
+  if (appends && heads && row && cache.dtype != DType::string) {
+    const Dim batch = cache.shape[0], rows = batch * Dim(*heads);
+    const auto rows_of = [&](size_t input) {
+      return node.reshape(node.input(input), {rows, node.type(input).shape[size_t(axis)], Dim(*row)});
+    };
+    const ValueId lengths = node.reshape(
+        node.add(ops::Broadcast{{batch, Dim(*heads)}}, {node.reshape(node.input(2), {batch, Dim(1)})}), {rows});
+    return node.set_output(0, node.reshape(node.add(ops::Append{}, {rows_of(0), rows_of(1), lengths}), cache.shape));
+  }
   auto number = [&](int64_t value) { return node.constant(Tensor::of<int64_t>({}, {value})); };
   auto size_along = [&](ValueId x) {
     ops::ShapeOf size;

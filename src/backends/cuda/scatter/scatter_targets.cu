@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies x to the output, and finds for each position in the indices the element of the output, or the slice of
-// neighbours, that it names. Generated before this text: At (an index), LENGTH (indices of a position), RANK (of the
-// walk over the indices, where they stand for single elements), CLAIMS (whether there are owners to forget).
+// Copies x to the output, where that is other memory, and finds for each position in the indices the element of the
+// output, or the slice of neighbours, that it names. Generated before this text: At (an index), LENGTH (indices of a
+// position), RANK (of the walk over the indices, where they stand for single elements), CLAIMS (whether there are owners
+// to forget).
 #include "backends/cuda/scatter/scatter.cuh"
 
 struct Parameters {
@@ -17,8 +18,9 @@ extern "C" __global__ void __launch_bounds__(256)
                     const Parameters p) {
   wait_for_inputs();
   const u32 thread = blockIdx.x * 256 + threadIdx.x;
-  if (thread < p.pieces) out[thread] = x[thread];
-  if (thread < p.tail)
+  const bool copies = x != out;  // a cache that is kept lies where it is
+  if (copies && thread < p.pieces) out[thread] = x[thread];
+  if (copies && thread < p.tail)
     reinterpret_cast<u8*>(out + p.pieces)[thread] = reinterpret_cast<const u8*>(x + p.pieces)[thread];
   if (CLAIMS && thread < p.targets) owners[thread] = -1;
   if (thread >= p.positions) return;
