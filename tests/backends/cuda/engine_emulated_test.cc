@@ -403,6 +403,29 @@ TEST_F(EmulatedEngine, LoopsInLoopsReadWhatLiesOutsideAndKeepState) {
   }
 }
 
+TEST_F(EmulatedEngine, ACacheThatAScatterWritesStaysInOnePlace) {
+  const Graph graph = parse_graph(
+      "graph \"cache\"\ninput %kept: f32[4,6]\ninput %i: i64[2,1]\ninput %u: f32[2,6]\n%all: f32[4,6] = "
+      "scatter(%kept, %i, %u) kind=nd\n%y: f32[4,1] = reduce(%all) axes=[1]\noutput \"y\" = %y\noutput \"all\" = "
+      "%all\n",
+      {});
+  Session session(build(graph, "cuda:0"));
+  session.keep_state({{"kept", "all"}});
+  Tensor state(DType::f32, {4, 6});
+  const void* place = nullptr;
+  for (uint32_t run = 0; run < 4; ++run) {
+    const Tensor indices = Tensor::of<int64_t>({2, 1}, {int64_t(run), int64_t(run) - 2}), rows = noise({2, 6}, run);
+    const auto want = run_reference(graph, {state, indices, rows});
+    expect_close({session.run({Tensor(), indices, rows})[0]}, {want[0]}, 1e-6);
+    expect_close({session.state(0)}, {want[1]}, 0);
+    state = want[1];
+    const State& kept = session.states()[0];
+    if (place) EXPECT_EQ(kept.there.get(), place);
+    place = kept.there.get();
+    EXPECT_EQ(kept.next_there, nullptr) << "a cache has one buffer";
+  }
+}
+
 TEST_F(EmulatedEngine, AScatterToAnIndexThatDoesNotExistIsAnError) {
   for (const char* op : {"axis=0", "axis=0 reduction=add"}) {
     const Graph graph = parse_graph(concat("graph \"marks\"\ninput %x: f32[5]\ninput %i: i64[3]\ninput %u: f32[3]\n"

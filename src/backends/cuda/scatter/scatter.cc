@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // scatter on GPUs. Two kernels where updates are combined with what is there: x is copied and the targets are found,
 // then each block applies the updates of its own targets, in their order. Three where they replace it, which takes less
-// time: the last of those that meet is found by a maximum, and then written.
+// time: the last of those that meet is found by a maximum, and then written. Where the output is the memory of x,
+// nothing is copied; a run that fails for an index has written what other indices name.
 #include "graph/ops/scatter.h"
 
 #include <algorithm>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copies x to the output, where that is other memory, and finds for each position in the indices the element of the
 // output, or the slice of neighbours, that it names. Generated before this text: At (an index), LENGTH (indices of a
-// position), RANK (of the walk over the indices, where they stand for single elements), CLAIMS (whether there are owners
-// to forget).
+// position), RANK (of the walk over the indices, where they stand for single elements), CLAIMS (whether owners are
+// forgotten).
 #include "backends/cuda/scatter/scatter.cuh"
 
 struct Parameters {
