@@ -18,9 +18,10 @@ Graph take_caches(const Graph& graph, EngineInfo& info, BuildOptions& options) {
     fail(ErrorKind::unsupported, "--precision best together with --cache: name a precision, which the cache has, too");
   const auto parts = parts_of(options.precision);
   if (!parts) fail(ErrorKind::unsupported, "there is no precision '", options.precision, "'");
-  if (parts->bytes)
+  if (parts->bytes && (options.is_calibrated() || options.placement.activation_scales != ActivationScales::token))
     fail(ErrorKind::unsupported, "--precision ", options.precision,
-         " together with --cache: ranges are of a model without caches");
+         " with ranges together with --cache: ranges are of a model without caches; int8 goes with it by "
+         "--activation-scales token alone, which needs none");
   CacheOptions cache{options.cache, parts->half.value_or(DType::f32), {}};
   Graph made = keep_caches(graph, cache, options.passes.dumped_into("caches"));
 

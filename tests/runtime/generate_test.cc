@@ -8,6 +8,7 @@
 
 #include "../passes/tiny_gpt.h"
 #include "optimize/build_engine.h"
+#include "quantize/ranges.h"
 
 namespace temper {
 namespace {
@@ -120,6 +121,37 @@ TEST(TokenReader, CachesStayInOnePlace) {
     EXPECT_EQ(reader.session().states()[i].now.raw().data(), places[i]);
     EXPECT_FALSE(reader.session().states()[i].next.defined()) << "a cache has one buffer";
   }
+}
+
+TEST(TokenReader, ReadsWithProductsInBytesWhoseScalesAreOfEachToken) {
+  BuildOptions options;
+  options.measure = false;
+  options.threads = 1;
+  options.cache = 16;
+  options.shapes["input_ids"] = {{1, 1}, {1, 4}, {1, 8}};
+  options.precision = "int8";
+  options.placement.activation_scales = ActivationScales::token;
+  const auto engine = build_engine(TinyGpt{}.graph(), {}, options);
+  EXPECT_GT(engine->info().lowered_products, 0);
+  const std::vector<int64_t> tokens{3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5};
+  const auto want = TinyGpt{}.logits_of(tokens);
+  TokenReader reader(engine);
+  double apart = 0, largest = 0;
+  for (size_t at = 0; at < tokens.size(); at += at == 0 ? 6 : 1) {
+    const size_t end = at == 0 ? 6 : at + 1;
+    reader.read({{tokens.begin() + ptrdiff_t(at), tokens.begin() + ptrdiff_t(end)}});
+    for (size_t i = 0; i < want[end - 1].size(); ++i) {
+      apart = std::max(apart, std::abs(reader.logits(0)[i] - want[end - 1][i]));
+      largest = std::max(largest, std::abs(want[end - 1][i]));
+    }
+  }
+  EXPECT_GT(apart, 0);
+  EXPECT_LT(apart, 0.02 * largest);
+  options.placement.activation_scales = ActivationScales::tensor;
+  options.ranges = std::make_shared<const Ranges>();
+  EXPECT_NE(
+      error_of([&] { build_engine(TinyGpt{}.graph(), {}, options); }).find("ranges are of a model without caches"),
+      std::string::npos);
 }
 
 TEST(TokenReader, RefusesAnEngineWithoutCaches) {
