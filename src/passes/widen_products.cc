@@ -40,10 +40,12 @@ class Widening {
   bool visit(NodeId id) {
     const Node node = graph_.node(id);  // nodes are added
     if (std::ranges::none_of(node.outputs, [&](ValueId value) { return is_used(value); })) return false;
+    const bool is_recurrent = node.op.is<ops::Recurrent>();
+    if (!is_recurrent && !node.op.is<ops::MatMul>() && !node.op.is<ops::Conv>() && !node.op.is<ops::ConvTranspose>())
+      return false;
     const DType dtype = graph_.type(node.inputs[0]).dtype;
-    if (node.op.is<ops::Recurrent>()) return is_half(dtype) && visit_recurrent(node, dtype);
+    if (is_recurrent) return is_half(dtype) && visit_recurrent(node, dtype);
     if (!narrow_.contains(dtype)) return false;
-    if (!node.op.is<ops::MatMul>() && !node.op.is<ops::Conv>() && !node.op.is<ops::ConvTranspose>()) return false;
     std::vector<ValueId> inputs = node.inputs;
     for (size_t i : {0, 1}) inputs[i] = widened(inputs[i]);
     Op op = node.op;

@@ -221,7 +221,9 @@ TEST(TrtexecVerb, InputsAndOutputsHaveTheTypesOfTheirFormats) {
   for (int64_t i = 0; i < x.count(); ++i) x.data<float>()[i] = float(i % 17) / 16;  // exact in fp16
   const std::vector<double> got = Session(half).run({x.converted(DType::f16)})[0].to_doubles();
   const std::vector<double> want = Session(single).run({x})[0].converted(DType::bf16).to_doubles();
-  EXPECT_EQ(got, want);
+  ASSERT_EQ(got.size(), want.size());
+  // The two builds may take other kernels, whose sums fall on either side of a step of bf16.
+  for (size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(got[i], want[i], std::abs(want[i]) / 128);
   for (const auto& [flags, why] : {std::pair("--inputIOFormats=int32:chw", "'image' is f32 in the model; int32"),
                                    {"--outputIOFormats=fp16:chw,fp16:chw", "there are 2 formats for 1 tensors"}}) {
     const Outcome refused = trtexec(folder, concat(onnx(), shapes, std::string_view(flags)));
