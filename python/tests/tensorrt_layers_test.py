@@ -292,6 +292,10 @@ class LayersTest(Case):
 
         largest = self.by_onnx(helper.make_node("MaxPool", ["x"], ["y"], kernel_shape=[3, 3], strides=[2, 2], pads=[1] * 4, ceil_mode=1), {"x": x})
         self.check(pool(trt.PoolingType.MAX, stride_nd=(2, 2), padding_nd=(1, 1), padding_mode=trt.PaddingMode.EXPLICIT_ROUND_UP), largest, x)
+        network = self.network()
+        beyond = pool(trt.PoolingType.MAX, stride_nd=(4, 4), padding_nd=(1, 1), padding_mode=trt.PaddingMode.EXPLICIT_ROUND_UP)(network, network.add_input("x", trt.float32, x.shape))
+        self.assertRaises(ValueError, lambda: beyond.get_output(0).shape)
+        self.assertIn("a last window of a pooling that begins behind its input: not in Temper", self.logger.lines[-1])
         for excludes in (True, False):
             mean = self.by_onnx(helper.make_node("AveragePool", ["x"], ["y"], kernel_shape=[3, 3], pads=[1] * 4, count_include_pad=int(not excludes)), {"x": x})
             self.check(pool(trt.PoolingType.AVERAGE, pre_padding=(1, 1), post_padding=(1, 1), average_count_excludes_padding=excludes), mean, x)

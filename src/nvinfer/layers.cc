@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "base/checked.h"
 #include "nvinfer/types.h"
 #include "onnx/import.h"
 #include "onnx/tensor_proto.h"
@@ -207,7 +208,19 @@ std::string window_of(Lowering& l, Window window, const Dims& reaches) {
       behind[i] = all - before[i];
     }
   } else if (mode == up || mode == caffe_up) {
-    if (window == Window::pooling) text += ", ceil_mode = 1";
+    if (window == Window::pooling) {
+      text += ", ceil_mode = 1";
+      // TensorRT counts a last window that begins in the padding behind the input, ONNX does not.
+      for (size_t i = 0; i < axes; ++i) {
+        if (behind[i] == 0 && stride[i] <= reaches[i]) continue;
+        if (l.rank(l.in(0)) < int64_t(axes)) l.bad("the input has ", l.rank(l.in(0)), " dimensions");
+        const Dim& dim = l.type(l.in(0)).shape[size_t(l.rank(l.in(0))) - axes + i];
+        if (!dim.is_constant()) l.refuse("a size of a pooling that is rounded up, of an axis of unknown size");
+        const int64_t room = dim.value() + before[i];
+        if (ceil_div<int64_t>(room + behind[i] - reaches[i], stride[i]) * stride[i] >= room)
+          l.refuse("a last window of a pooling that begins behind its input");
+      }
+    }
     // As many zeros behind the input as the last window reaches beyond it.
     for (size_t i = 0; window == Window::convolution && i < axes; ++i) {
       if (l.rank(l.in(0)) < int64_t(axes)) l.bad("the input has ", l.rank(l.in(0)), " dimensions");
