@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "bench/cases.h"
 #include "case_files.h"
+#include "graph/ops/conv.h"
 #include "levels.h"
 #include "put_values.h"
 #include "run_tactic.h"
@@ -89,11 +90,14 @@ bool has_dnnl_function(const Problem& problem, const Tactic& tactic, const Confi
   });
 }
 // Winograd's transforms carry a NaN to its whole tile, and channels that only fill a block up get one, too. A row of an
-// AMX tile that channels do not fill has those of the next pixel behind them, which are multiplied by zeros.
+// AMX tile that channels do not fill has those of the next pixel behind them, which are multiplied by zeros. Weights
+// that are data hold NaN here, and a convolution that is unfolded into a product multiplies the padding's zeros by it.
 bool spreads(const Problem& problem, const Config& config) {
   constexpr int64_t kTileRow = 32;  // of bf16
   const int64_t block = block_of(config.outputs[0]);
-  return config.text.starts_with("winograd") || (block > 1 && problem.outputs[0].dims()[1] % block != 0) ||
+  const bool unfolded = config.text.find("gemm") != config.text.npos;
+  return (unfolded && !problem.inputs[1].is_constant && problem.op.is<ops::Conv>()) ||
+         config.text.starts_with("winograd") || (block > 1 && problem.outputs[0].dims()[1] % block != 0) ||
          (config.text.find("amx") != config.text.npos && problem.inputs[1].dims()[1] % kTileRow != 0);
 }
 
