@@ -24,7 +24,7 @@ copy_needed() {  # $1: program or library; $2: where what it needs goes, if it i
     real=$(readlink -f "$path")
     strip --strip-unneeded -o "$2/$name" "$real"
     [[ $name == libtemper_runtime.so* ]] || copy_licence "$real" "$main/licences"
-  done < <(ldd "$1" | sed -nE 's/^\s*(\S+) => (\S+) \(.*/\1 \2/p; s/^\s*(\S+) => not found/\1 -/p')
+  done < <(ldd "$1" | sed -nE 's/^\s*(\S+) => (.+) \(0x.*/\1 \2/p; s/^\s*(\S+) => not found/\1 -/p')
 }
 copy_needed "$build/temper" "$main/lib"
 strip --strip-unneeded -o "$backend/libtriton_temper.so" "$build/backends/temper/libtriton_temper.so"
@@ -46,7 +46,7 @@ for program in bin/temper backends/temper/libtriton_temper.so; do
   while read -r name path; do
     [[ $name =~ $glibc ]] || [[ $(readlink -f "$path") == "$(readlink -f "$new/both")/"* ]] ||
       { echo "package: $program takes $name from $path, not from the package" >&2; exit 1; }
-  done < <(env -i ldd "$new/both/$program" | sed -nE 's/^\s*(\S+) => (\S+).*/\1 \2/p')
+  done < <(env -i ldd "$new/both/$program" | sed -nE 's/^\s*(\S+) => (.+) \(0x.*/\1 \2/p; s/^\s*(\S+) => not found/\1 -/p')
 done
 env -i HOME=/nowhere "$main/bin/temper" --version >/dev/null
 rm -r "$new/both"

@@ -297,8 +297,7 @@ TEST(TrtexecVerb, WhatTrtexecAcceptsIsAccepted) {
 // On a CPU, which computes no FP16, every layer is FP32 already.
 TEST(TrtexecVerb, ALayerThatIsToBeFp32MayBeSoWhereNothingIsLower) {
   const std::string folder = test_folder();
-  const std::string line =
-      "trtexec --temperDevice=cpu --onnx=" + kModel + " --fp16 --buildOnly --precisionConstraints=obey";
+  const std::string line = "trtexec --temperDevice=cpu " + onnx() + " --fp16 --buildOnly --precisionConstraints=obey";
   for (const char* type : {"fp32", "fp16"}) {
     const Outcome done = temper(folder, line + " --layerPrecisions=conv1:" + type);
     EXPECT_EQ(done.code, 0) << done.out << done.err;

@@ -9,7 +9,7 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 # The program of the build folder in the place of the installed one, which systemd looks for; its manual page is not installed.
 verify() { XDG_RUNTIME_DIR=$folder SYSTEMD_LOG_LEVEL=warning systemd-analyze verify --man=no --recursive-errors=no "$folder/temper-serve@models.service" 2>&1; }
-sed "s|^ExecStart=temper |ExecStart=$program |" "$unit" >"$folder/temper-serve@.service"
+sed "s|^ExecStart=temper |ExecStart=\"$program\" |" "$unit" >"$folder/temper-serve@.service"
 ln -s "temper-serve@.service" "$folder/temper-serve@models.service"
 said=$(verify) || { echo "systemd-analyze: $said" >&2; exit 1; }
 [[ -z $said ]] || { echo "systemd-analyze: $said" >&2; exit 1; }
