@@ -16,6 +16,8 @@ main=$new/temper backend=$new/temper-triton/backends/temper
 mkdir -p "$main/bin" "$main/lib" "$main/licences" "$backend"
 strip -o "$main/bin/temper" "$build/temper"
 
+libraries_of() { sed -nE 's/^\s*(\S+) => (.+) \(0x.*/\1 \2/p; s/^\s*(\S+) => not found/\1 -/p'; }  # of what ldd says: a name and a path in each line
+
 copy_needed() {  # $1: program or library; $2: where what it needs goes, if it is not in lib/ already
   local name path real
   while read -r name path; do
@@ -24,7 +26,7 @@ copy_needed() {  # $1: program or library; $2: where what it needs goes, if it i
     real=$(readlink -f "$path")
     strip --strip-unneeded -o "$2/$name" "$real"
     [[ $name == libtemper_runtime.so* ]] || copy_licence "$real" "$main/licences"
-  done < <(ldd "$1" | sed -nE 's/^\s*(\S+) => (.+) \(0x.*/\1 \2/p; s/^\s*(\S+) => not found/\1 -/p')
+  done < <(ldd "$1" | libraries_of)
 }
 copy_needed "$build/temper" "$main/lib"
 strip --strip-unneeded -o "$backend/libtriton_temper.so" "$build/backends/temper/libtriton_temper.so"
@@ -46,7 +48,7 @@ for program in bin/temper backends/temper/libtriton_temper.so; do
   while read -r name path; do
     [[ $name =~ $glibc ]] || [[ $(readlink -f "$path") == "$(readlink -f "$new/both")/"* ]] ||
       { echo "package: $program takes $name from $path, not from the package" >&2; exit 1; }
-  done < <(env -i ldd "$new/both/$program" | sed -nE 's/^\s*(\S+) => (.+) \(0x.*/\1 \2/p; s/^\s*(\S+) => not found/\1 -/p')
+  done < <(env -i ldd "$new/both/$program" | libraries_of)
 done
 env -i HOME=/nowhere "$main/bin/temper" --version >/dev/null
 rm -r "$new/both"

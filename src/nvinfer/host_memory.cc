@@ -9,6 +9,7 @@
 #include <map>
 #include <mutex>
 
+#include "base/checked.h"
 #include "base/error.h"
 #include "nvinfer/address.h"
 
@@ -38,7 +39,7 @@ Live& live() {
 // What an allocation takes of the addresses: whole pages, of whatever machine.
 size_t room(size_t size) {
   constexpr size_t kPage = size_t(1) << 16;
-  return (size + kHostPad + kPage - 1) / kPage * kPage;
+  return round_up(size + kHostPad, kPage);
 }
 
 // As many addresses as a limit of the process lets it reserve; no memory is taken yet.
@@ -104,7 +105,7 @@ void* allocate_host(size_t size, bool pinned) {
   const std::lock_guard lock(to.mutex);
   if (!pinned) reserve(to);
   auto* const memory =
-      pinned ? static_cast<std::byte*>(std::aligned_alloc(kLine, (size + kHostPad + kLine - 1) / kLine * kLine))
+      pinned ? static_cast<std::byte*>(std::aligned_alloc(kLine, round_up<size_t>(size + kHostPad, kLine)))
              : allocate_of_device(to, size);
   if (!memory) return nullptr;
   std::memset(memory, kPattern, size + kHostPad);

@@ -28,6 +28,7 @@
 #include "graph/ops/slice.h"
 #include "graph/ops/transpose.h"
 #include "passes/pass.h"
+#include "passes/support/simplify.h"
 
 namespace temper {
 
@@ -90,18 +91,7 @@ AxisWindow window_of_one(const Axis& axis, int64_t r) {
 
 // A program that begins at the accumulator of a convolution of `dtype`, which may be wider.
 Program from_accumulator(const Program& program, DType dtype) {
-  if (ops::accumulator_of(dtype, dtype) == dtype) return program;
-  Program out;
-  out.inputs = program.inputs;
-  const int start = out.push({Scalar::cast, dtype, {0, -1, -1}});
-  for (Step step : program.steps) {
-    for (int a = 0; a < arity_of(step.op); ++a) {
-      int& arg = step.args[size_t(a)];
-      arg = arg == 0 ? start : arg < program.inputs ? arg : arg + 1;
-    }
-    out.push(step);
-  }
-  return out;
+  return ops::accumulator_of(dtype, dtype) == dtype ? program : behind_cast(program, dtype);
 }
 
 class Expander {

@@ -23,7 +23,7 @@ namespace temper {
 // `smooth` does the same of the inputs of products before (passes/smooth_channels.h).
 Pipeline quantize_pipeline(PassFunction smooth, PassFunction place, std::set<std::string> bf16);
 
-// For devices without products of f8e4m3fn: those that a model has are of f32.
+// `narrow`: floats that the device does not multiply. Products of them that a model has become those of f32.
 Pipeline widen_pipeline(std::set<DType> narrow);
 
 // An optimised f32 graph to `dtype` (bf16, f16), or to products in TF32.

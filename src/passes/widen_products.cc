@@ -12,6 +12,7 @@
 #include "graph/ops/pointwise.h"
 #include "graph/ops/recurrent.h"
 #include "passes/pass.h"
+#include "passes/support/simplify.h"
 
 namespace temper {
 
@@ -23,14 +24,6 @@ ops::Pointwise cast_to(DType dtype) {
   Program cast;
   cast.push({Scalar::cast, dtype, {0, -1, -1}});
   return ops::Pointwise{cast};
-}
-
-// The program behind a cast of its first input.
-void round_first(Program& program, DType dtype) {
-  const int cast = program.inputs;
-  for (Step& step : program.steps)
-    for (int& value : step.args) value = value == 0 ? cast : value + (value >= cast ? 1 : 0);
-  program.steps.insert(program.steps.begin(), {Scalar::cast, dtype, {0, -1, -1}});
 }
 
 class Widening {
@@ -50,7 +43,7 @@ class Widening {
     for (size_t i : {0, 1}) inputs[i] = widened(inputs[i]);
     Op op = node.op;
     // The others' epilogues begin in f32 as they are.
-    if (op.is<ops::ConvTranspose>()) round_first(*epilogue_of(op), dtype);
+    if (op.is<ops::ConvTranspose>()) *epilogue_of(op) = behind_cast(*epilogue_of(op), dtype);
     graph_.rewrite(node.outputs[0], std::move(op), std::move(inputs), node.name);
     return true;
   }

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/concat.h"
+#include "base/count_of.h"
 #include "base/quote.h"
 #include "report/text.h"
 
@@ -25,20 +26,18 @@ std::string imported_from(const BenchRun& run, const std::string& unknown) {
 
 std::string trait_of(Trait trait, const RunOf& of) {
   const BenchRun& run = *of.run;
-  const auto counted = [](const auto& count, const char* one, const char* many) {
-    return count ? concat(*count, *count == 1 ? one : many) : std::string();
-  };
+  const auto counted = [](const auto& count, const char* one) { return count ? count_of(*count, one) : std::string(); };
   switch (trait) {
     case Trait::model: return file_name_of(run.model);
     case Trait::precision: return run.precision.value_or("");
     case Trait::batch: return run.batch ? concat("batch ", *run.batch) : "";
-    case Trait::streams: return counted(run.streams, " stream", " streams");
+    case Trait::streams: return counted(run.streams, "stream");
     case Trait::rate: return run.request_rate_per_s ? concat(whole(*run.request_rate_per_s), " requests/s") : "";
     case Trait::device: return run.imported && run.imported->device_name ? *run.imported->device_name : run.device;
     case Trait::program:
       return run.imported ? imported_from(run, "of unknown version")
                           : concat("Temper ", of.from->result.environment.version);
-    case Trait::threads: return counted(run.threads, " thread", " threads");
+    case Trait::threads: return counted(run.threads, "thread");
     case Trait::cpu: return of.from->result.environment.cpu_model;
     case Trait::file: return file_name_of(of.from->file);
   }

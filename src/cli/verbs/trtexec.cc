@@ -259,16 +259,16 @@ class Trtexec {
     if (types.size() > 1 && types.size() != tensors.size())
       fail(ErrorKind::usage, flag, ": there are ", types.size(), " formats for ", tensors.size(),
            " tensors; one for all of them or one for each is expected");
+    const std::map<std::string, DType> known = {{"fp32", DType::f32},  {"fp16", DType::f16},    {"bf16", DType::bf16},
+                                                {"int32", DType::i32}, {"int64", DType::i64},   {"int8", DType::i8},
+                                                {"uint8", DType::u8},  {"bool", DType::boolean}};
+    const auto is_float = [](DType of) { return of == DType::f32 || of == DType::f16 || of == DType::bf16; };
     for (size_t i = 0; i < tensors.size() && !types.empty(); ++i) {
       const nvinfer::NetworkTensor tensor = network.tensor(tensors[i]);
       const std::string& word = types[types.size() > 1 ? i : 0];
-      const std::map<std::string, DType> known = {{"fp32", DType::f32},  {"fp16", DType::f16},    {"bf16", DType::bf16},
-                                                  {"int32", DType::i32}, {"int64", DType::i64},   {"int8", DType::i8},
-                                                  {"uint8", DType::u8},  {"bool", DType::boolean}};
       const auto type = known.find(word);
       const bool is_same = type != known.end() && type->second == tensor.dtype;
       if (is_same) continue;
-      const auto is_float = [](DType of) { return of == DType::f32 || of == DType::f16 || of == DType::bf16; };
       const bool is_exact = type != known.end() && ((is_float(tensor.dtype) && is_float(type->second)) ||
                                                     (tensor.dtype == DType::i64 && type->second == DType::i32));
       if (!is_exact)

@@ -402,6 +402,20 @@ std::optional<Shape> broadcast_shape(const Graph& graph, std::span<const ValueId
   return shape;
 }
 
+Program behind_cast(const Program& program, DType dtype) {
+  Program out;
+  out.inputs = program.inputs;
+  const int start = out.push({Scalar::cast, dtype, {0, -1, -1}});
+  for (Step step : program.steps) {
+    for (int a = 0; a < arity_of(step.op); ++a) {
+      int& arg = step.args[size_t(a)];
+      arg = arg == 0 ? start : arg < program.inputs ? arg : arg + 1;
+    }
+    out.push(step);
+  }
+  return out;
+}
+
 void tidy(const Graph& graph, BoundProgram& bound) {
   // Constants of one element become steps, unless nothing else gives the result its rank.
   auto is_scalar = [&](size_t i) {

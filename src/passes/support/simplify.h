@@ -33,6 +33,9 @@ struct BoundProgram {
   std::vector<DType> dtypes(const Graph& graph) const;
 };
 
+// The program behind a cast of its first input to `dtype`.
+Program behind_cast(const Program& program, DType dtype);
+
 // Merges equal inputs, turns constants of one element into steps, simplifies, drops inputs that nothing reads. A
 // program without fixed inputs keeps the broadcast shape of its inputs.
 void tidy(const Graph& graph, BoundProgram& bound);

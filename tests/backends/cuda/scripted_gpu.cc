@@ -171,10 +171,7 @@ cuda::DriverApi ScriptedGpus::api() {
     const auto& [gx, gy, gz] = k->grid;
     const auto& [bx, by, bz] = k->block;
     const LaunchConfig config{{gx, gy, gz}, {bx, by, bz}, k->shared_bytes, nullptr, nullptr, 0};
-    return locked([&](S& s) {
-      s.overlaps.push_back(false);
-      return s.add(node, graph, before, n, s.run_of(k->function, config, k->parameters));
-    });
+    return locked([&](S& s) { return s.add(node, graph, before, n, s.run_of(k->function, config, k->parameters)); });
   };
   a.graph_add_fill = [](GraphNodeHandle* node, GraphHandle graph, const GraphNodeHandle* before, size_t n,
                         const FillNode* f, ContextHandle) {
@@ -215,7 +212,7 @@ cuda::DriverApi ScriptedGpus::api() {
           reinterpret_cast<uintptr_t>(*from) + 1 != graph->actions.size() || graph->waits.back() ||
           edge->type != GraphEdge::kProgrammatic || edge->from_port != edge->type)
         return s.misuse("an edge that is none of a chain", kInvalidValue);
-      graph->waits.back() = s.overlaps.back() = true;
+      graph->waits.back() = true;
       return 0;
     });
   };

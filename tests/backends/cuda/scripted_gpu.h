@@ -49,8 +49,6 @@ class ScriptedGpus {
   int64_t graphs_recorded = 0, copies_on_device = 0;
   // What streams were told, in order: "record", "wait" (for an event), "work", "synchronize".
   std::vector<std::pair<std::string, const void*>> order;
-  // For each kernel of a graph that was made: whether it may start before the kernel in front of it has ended.
-  std::vector<bool> overlaps;
   std::vector<std::string> misuses;  // what no program may do: freeing twice, copying outside of memory, ...
 
   static ScriptedGpus& get() {
@@ -69,7 +67,6 @@ class ScriptedGpus {
     launches.clear();
     kernel_ms.clear();
     order.clear();
-    overlaps.clear();
     misuses.clear();
     for (auto& [address, object] : objects_)
       if (object.kind == "memory" || object.kind == "pinned") std::free(const_cast<void*>(address));
