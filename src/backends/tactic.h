@@ -111,7 +111,7 @@ struct Device {
   bool avx512_vnni = false;
   bool amx = false;  // tiles of bf16 and of 8-bit integers
   bool avx2 = false;
-  bool dot_product = false;                  // of four bytes, aarch64's
+  bool dot_product = false;                  // of four bytes: aarch64's, AVX-VNNI's
   std::string architecture;                  // cuda: "sm_90a"
   std::shared_ptr<const cuda::Machine> gpu;  // cuda: null in tests that choose and plan without a GPU
 };

@@ -17,7 +17,7 @@ std::vector<Finding> cpu_precisions(const std::vector<std::string>& features) {
   else list.push_back({"bf16", "no arithmetic for it: slower than fp32 here", true});
   if (has("amx_int8")) list.push_back({"int8", "yes, matrix unit (AMX)"});
   else if (has("avx512_vnni")) list.push_back({"int8", "yes (AVX-512 VNNI)"});
-  else if (has("avx_vnni")) list.push_back({"int8", "yes (AVX2 kernels; AVX-VNNI's dot product is not used)"});
+  else if (has("avx_vnni")) list.push_back({"int8", "yes (AVX-VNNI)"});
   else if (has("avx2")) list.push_back({"int8", "yes (AVX2 kernels)"});
   else if (has("asimddp")) list.push_back({"int8", "yes (dot product)"});
   else list.push_back({"int8", "no dot-product instructions: little faster than fp32", true});

@@ -81,6 +81,17 @@ __attribute__((target("avx512f,avx512vnni"))) float multiply_add_i8(int64_t roun
   return float(_mm512_reduce_add_epi32(sums[0]));
 }
 
+__attribute__((target("avx2,avxvnni"))) float multiply_add_i8_avx(int64_t rounds) {
+  __m256i sums[kChains];
+  const __m256i numbers = _mm256_set1_epi32(0x01010101);
+  for (auto& sum : sums) sum = _mm256_setzero_si256();
+  for (int64_t r = 0; r < rounds; ++r)
+#pragma GCC unroll 12
+    for (int c = 0; c < kChains; ++c) sums[c] = _mm256_dpbusd_avx_epi32(sums[c], numbers, numbers);
+  for (int c = 1; c < kChains; ++c) sums[0] = _mm256_add_epi32(sums[0], sums[c]);
+  return float(_mm256_extract_epi32(sums[0], 0));
+}
+
 // What the tile registers hold: a shape of 16 rows of 64 bytes in each (Intel's manual, "AMX", palette 1).
 struct alignas(64) TileShapes {
   uint8_t palette = 1, start_row = 0, reserved[14] = {};
@@ -172,6 +183,7 @@ std::vector<PeakLoop> peak_loops(const Device& device) {
   } else {
     if (device.avx512_bf16) loops.push_back({&Peaks::bf16_per_s, "avx512_bf16", 32, multiply_add_bf16});
     if (device.avx512_vnni) loops.push_back({&Peaks::i8_per_s, "avx512_vnni", 64, multiply_add_i8});
+    else if (device.dot_product) loops.push_back({&Peaks::i8_per_s, "avx_vnni", 32, multiply_add_i8_avx});
   }
 #elif defined(__aarch64__)
   if (device.dot_product) loops.push_back({&Peaks::i8_per_s, "dotprod", 16, multiply_add_i8});

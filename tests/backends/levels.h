@@ -27,6 +27,7 @@ inline std::vector<CpuOfLevel> cpus_of_levels() {
   }
 #else
   const std::pair<IsaLevel, bool Device::*> flags[] = {{IsaLevel::avx2, &Device::avx2},
+                                                       {IsaLevel::avx_vnni, &Device::dot_product},
                                                        {IsaLevel::avx512, &Device::avx512},
                                                        {IsaLevel::avx512_vnni, &Device::avx512_vnni},
                                                        {IsaLevel::avx512_bf16, &Device::avx512_bf16},
@@ -36,7 +37,7 @@ inline std::vector<CpuOfLevel> cpus_of_levels() {
     Device device = own;
     for (const auto& [of_flag, flag] : flags)
       if (of_flag > level) device.*flag = false;
-    const Isa isa = level >= IsaLevel::avx512 ? Isa::avx512 : level == IsaLevel::avx2 ? Isa::avx2 : Isa::base;
+    const Isa isa = level >= IsaLevel::avx512 ? Isa::avx512 : level >= IsaLevel::avx2 ? Isa::avx2 : Isa::base;
     list.push_back({level, std::min(isa, best_isa()), std::move(device)});
   };
   add();

@@ -2,6 +2,8 @@
 // Describes the CPU: its model and instruction sets, which timings are kept by, and the layouts that suit it.
 #if defined(__aarch64__)
 #include <sys/auxv.h>
+#elif defined(__x86_64__)
+#include <cpuid.h>
 #endif
 
 #include <cstring>
@@ -28,6 +30,14 @@ static std::string cpu_model() {
   return concat(name, " family ", family, " model ", model);
 }
 
+#if defined(__x86_64__)
+// Not of __builtin_cpu_supports(), whose list in Clang 14 is without it (Intel's manual: CPUID, leaf 7, subleaf 1).
+static bool has_avx_vnni() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & 1U << 4);
+}
+#endif
+
 Device cpu_device() {
   static const Device device = [] {
     Device d;
@@ -35,6 +45,7 @@ Device cpu_device() {
     const IsaLevel most = isa_limit();
 #if defined(__x86_64__)
     d.avx2 = most >= IsaLevel::avx2 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    d.dot_product = d.avx2 && most >= IsaLevel::avx_vnni && has_avx_vnni();
     d.avx512 = most >= IsaLevel::avx512 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
     d.avx512_vnni = d.avx512 && most >= IsaLevel::avx512_vnni && __builtin_cpu_supports("avx512vnni");
@@ -48,8 +59,8 @@ Device cpu_device() {
         concat("cpu ", cpu_model(),
                d.avx512_bf16   ? " avx512_bf16"
                : d.avx512      ? " avx512"
+               : d.dot_product ? d.avx2 ? " avx_vnni" : " dotprod"
                : d.avx2        ? " avx2"
-               : d.dot_product ? " dotprod"
                                : " baseline",
                most == kNoLimit ? "" : " at most ", most == kNoLimit ? "" : enum_names(IsaLevel{})[size_t(most)],
                " oneDNN ", v->major, '.', v->minor, '.', v->patch, " temper ", version());

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions and products of 8-bit integers by constant weights where the CPU has no VNNI. Sums are exact:
+// Convolutions and products of 8-bit integers by constant weights where the CPU has no AVX512-VNNI. Sums are exact:
 //
 // * AVX2's product of bytes (vpmaddubsw) saturates at 16 bits; here both sides are widened to 16 bits first, so that
 //   vpmaddwd gives exact sums of two products, 16 multiply-adds an instruction where FP32 has 8.
-// * The dot product of aarch64 adds four products of signed bytes to 32 bits. Unsigned ones are moved by 128, and sums
-//   begin at 128 times the sum of their column's weights.
+// * A dot product adds four products of bytes to 32 bits. aarch64's takes signed bytes: unsigned ones are moved by 128,
+//   and sums begin at 128 times the sum of their column's weights. AVX-VNNI's (vpdpbusd in 256 bits, which CPUs have
+//   that lack AVX-512) takes unsigned bytes on the left, so signed ones are moved, and the sign turns round.
 //
 // Weights are packed in panels of 16 columns, [panel][word of k][column][2 or 4]. A chunk of rows is brought into words
 // once (a convolution's taps become columns of k), and stays in L2 while all panels pass by. Groups with less than 16
@@ -48,10 +49,17 @@ int64_t words_of(const Picture& picture, Word word) {
   return ceil_div<int64_t>(picture.depth(), word == Word::pair ? 2 : 4);
 }
 int64_t panels_of(const Picture& picture) { return ceil_div(picture.group_columns(), kPanel); }  // of a group
-// Where bytes without a sign are moved, what the sums of each column begin at lies behind the weights.
-bool is_moved(const Problem& problem, Word word) {
-  return word == Word::quad && problem.inputs[0].type.dtype == DType::u8;
-}
+// What the left side of a dot product may be, and what sums begin at, times the sum of a column's weights, where bytes
+// of the other sign were moved by 128.
+#if defined(__aarch64__)
+constexpr DType kLeft = DType::i8;
+constexpr int kBegin = 128;
+#else
+constexpr DType kLeft = DType::u8;
+constexpr int kBegin = -128;
+#endif
+// Where bytes are moved, what the sums of each column begin at lies behind the weights.
+bool is_moved(const Problem& problem, Word word) { return word == Word::quad && problem.inputs[0].type.dtype != kLeft; }
 int64_t packed_words(const Problem& problem, const Picture& picture, Word word) {
   return picture.groups * panels_of(picture) * kPanel * (words_of(picture, word) + is_moved(problem, word));
 }
@@ -89,6 +97,29 @@ __attribute__((target("avx2,fma"))) void multiply_avx2(const Block& block) {
       const __m256i both = _mm256_set1_epi32(rows[r][k]);
       low[r] = _mm256_add_epi32(low[r], _mm256_madd_epi16(both, first));
       high[r] = _mm256_add_epi32(high[r], _mm256_madd_epi16(both, second));
+    }
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < m; ++r) _mm256_storeu_si256(sums + 2 * r, low[r]), _mm256_storeu_si256(sums + 2 * r + 1, high[r]);
+}
+
+template <int m>
+__attribute__((target("avx2,fma,avxvnni"))) void multiply_quads(const Block& block) {
+  __m256i low[m], high[m];
+  auto* const sums = reinterpret_cast<__m256i*>(block.sums);
+#pragma GCC unroll 8
+  for (int r = 0; r < m; ++r) {
+    low[r] = block.adds ? _mm256_loadu_si256(sums + 2 * r) : _mm256_setzero_si256();
+    high[r] = block.adds ? _mm256_loadu_si256(sums + 2 * r + 1) : _mm256_setzero_si256();
+  }
+  const auto* weights = reinterpret_cast<const __m256i*>(block.weights);
+  for (int64_t k = 0; k < block.words; ++k, weights += 2) {
+    const __m256i first = _mm256_loadu_si256(weights), second = _mm256_loadu_si256(weights + 1);
+#pragma GCC unroll 8
+    for (int r = 0; r < m; ++r) {
+      const __m256i quad = _mm256_set1_epi32(block.rows[r * block.stride + k]);
+      low[r] = _mm256_dpbusd_avx_epi32(low[r], quad, first);
+      high[r] = _mm256_dpbusd_avx_epi32(high[r], quad, second);
     }
   }
 #pragma GCC unroll 8
@@ -180,10 +211,11 @@ void with_rows(int64_t rows, Run&& run) {
 }
 
 void multiply(Word word, const Block& block, int64_t rows) {
+#if defined(__aarch64__) || (defined(__x86_64__) && defined(__GNUC__))
+  if (word == Word::quad) return with_rows(rows, [&]<int m>() { multiply_quads<m>(block); });
+#endif
 #if defined(__x86_64__) && defined(__GNUC__)
   if (cpu_isa() != Isa::base) return with_rows(rows, [&]<int m>() { multiply_avx2<m>(block); });
-#elif defined(__aarch64__)
-  if (word == Word::quad) return with_rows(rows, [&]<int m>() { multiply_quads<m>(block); });
 #endif
   multiply_plain(block, rows);
 }
@@ -193,6 +225,17 @@ void widen(bool negative, const std::byte* from, int64_t count, int16_t* to) {
   if (cpu_isa() != Isa::base) return negative ? widen_avx2<true>(from, count, to) : widen_avx2<false>(from, count, to);
 #endif
   for (int64_t i = 0; i < count; ++i) to[i] = negative ? int16_t(int8_t(from[i])) : int16_t(uint8_t(from[i]));
+}
+
+void move_bytes(const std::byte* from, int64_t count, std::byte sign, std::byte* to) {
+  if (sign == std::byte(0)) {
+    std::memcpy(to, from, size_t(count));
+    return;
+  }
+  vectorised_by_8([=] {
+    TEMPER_NO_ALIAS
+    for (int64_t i = 0; i < count; ++i) to[i] = from[i] ^ sign;
+  });
 }
 
 std::optional<IntegerEpilogue> epilogue_of(const Problem& problem) {
@@ -288,9 +331,7 @@ class PanelsInt8Kernel final : public Kernel {
     }
     const auto sign = std::byte(begins_ ? 0x80 : 0);
     gather_row(picture_, x, row, group, reinterpret_cast<std::byte*>(to), sign,
-               [=](const std::byte* from, int64_t count, std::byte* moved) {
-                 for (int64_t i = 0; i < count; ++i) moved[i] = from[i] ^ sign;
-               });
+               [=](const std::byte* from, int64_t count, std::byte* moved) { move_bytes(from, count, sign, moved); });
   }
 
   void run_panel(const int32_t* wide, int64_t first, int64_t count, int64_t group, int64_t panel, const void* residual,
@@ -315,7 +356,7 @@ Support supports_any(const Problem& problem, const Device& device) {
   const DType x = problem.inputs[0].type.dtype;
   if (x != DType::i8 && x != DType::u8) return refused("only i8 and u8, not ", x);
   if (problem.inputs[1].type.dtype != DType::i8) return refused("only i8 weights");
-  if (device.avx512_vnni) return refused("oneDNN multiplies bytes by VNNI");
+  if (device.avx512_vnni) return refused("oneDNN multiplies bytes by AVX512-VNNI");
   if (!problem.inputs[1].is_constant) return refused("the weights are not constant");
   if (element_count(problem.outputs[0].dims()) == 0 || element_count(problem.inputs[0].dims()) == 0)
     return refused("an empty tensor");
@@ -356,7 +397,7 @@ Packed build(const Problem& problem, const Config& config, const Device& device)
     const int64_t panel = column / columns * panels + column % columns / kPanel, within = column % columns % kPanel;
     if (word == Word::pair) pairs[((panel * words + k / 2) * kPanel + within) * 2 + k % 2] = weights[from];
     else quads[((panel * words + k / 4) * kPanel + within) * 4 + k % 4] = weights[from];
-    if (moved) begins[panel * kPanel + within] += 128 * weights[from];
+    if (moved) begins[panel * kPanel + within] += kBegin * weights[from];
   });
   packed.consumed.assign(problem.inputs.size(), false);
   packed.consumed[1] = true;

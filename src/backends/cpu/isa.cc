@@ -25,9 +25,13 @@ bool limit_onednn(IsaLevel level) {
   return true;
 #else
   using dnnl::cpu_isa;
-  constexpr cpu_isa most[] = {
-      cpu_isa::sse41, cpu_isa::avx2, cpu_isa::avx512_core, cpu_isa::avx512_core_vnni, cpu_isa::avx512_core_bf16,
-      cpu_isa::all};
+  constexpr cpu_isa most[] = {cpu_isa::sse41,
+                              cpu_isa::avx2,
+                              cpu_isa::avx2_vnni,
+                              cpu_isa::avx512_core,
+                              cpu_isa::avx512_core_vnni,
+                              cpu_isa::avx512_core_bf16,
+                              cpu_isa::all};
   return dnnl::set_max_cpu_isa(most[size_t(level)]) == dnnl::status::success;
 #endif
 }

@@ -17,15 +17,16 @@ namespace temper {
 #define TEMPER_NO_ALIAS _Pragma("GCC ivdep")
 #endif
 
-// What a CPU has, each with all before it; the last one limits nothing.
+// What a CPU has, each with all before it (AVX-VNNI is younger than AVX-512, and CPUs without AVX-512 have it); the
+// last one limits nothing.
 #if defined(__aarch64__)
 enum class IsaLevel : uint8_t { base, dotprod };
 constexpr std::array<std::string_view, 2> enum_names(IsaLevel) { return {"base", "dotprod"}; }
 constexpr IsaLevel kNoLimit = IsaLevel::dotprod;
 #else
-enum class IsaLevel : uint8_t { base, avx2, avx512, avx512_vnni, avx512_bf16, amx };
-constexpr std::array<std::string_view, 6> enum_names(IsaLevel) {
-  return {"base", "avx2", "avx512", "avx512_vnni", "avx512_bf16", "amx"};
+enum class IsaLevel : uint8_t { base, avx2, avx_vnni, avx512, avx512_vnni, avx512_bf16, amx };
+constexpr std::array<std::string_view, 7> enum_names(IsaLevel) {
+  return {"base", "avx2", "avx_vnni", "avx512", "avx512_vnni", "avx512_bf16", "amx"};
 }
 constexpr IsaLevel kNoLimit = IsaLevel::amx;
 #endif
