@@ -2,6 +2,8 @@
 #include "passes/support/transposes.h"
 
 #include <algorithm>
+#include <functional>
+#include <iterator>
 #include <numeric>
 #include <optional>
 #include <vector>
@@ -223,8 +225,39 @@ class Canceller {
     return true;
   }
 
+  // A reshape behind a transpose that only adds or drops axes of size 1 changes places with it: what stands behind sees
+  // the transpose, as that of a batch of one whose axis was dropped where heads were put in order.
+  bool sink_below_reshape(const Node& node) {
+    const Perm* found = perm_of(node.inputs[0]);
+    if (!found) return false;
+    const Shape &from = graph_.type(node.inputs[0]).shape, &to = graph_.type(node.outputs[0]).shape;
+    std::vector<int64_t> kept;  // the transpose's axes that are not 1, as its source has them
+    for (size_t axis = 0; axis < from.size(); ++axis)
+      if (!is_one(from[axis])) kept.push_back((*found)[axis]);
+    const auto ones = int64_t(std::count_if(to.begin(), to.end(), is_one));
+    Shape longer, wanted;
+    std::copy_if(from.begin(), from.end(), std::back_inserter(longer), std::not_fn(is_one));
+    std::copy_if(to.begin(), to.end(), std::back_inserter(wanted), std::not_fn(is_one));
+    if (longer != wanted || longer.empty()) return false;
+    // In front of the transpose all axes of size 1 come first.
+    Perm perm;
+    for (size_t axis = 0, one = 0, next = 0; axis < to.size(); ++axis) {
+      if (is_one(to[axis])) {
+        perm.push_back(int64_t(one++));
+      } else {
+        const int64_t source = kept[next++];
+        perm.push_back(ones + std::count_if(kept.begin(), kept.end(), [&](int64_t k) { return k < source; }));
+      }
+    }
+    ops::Reshape before;
+    before.shape.assign(to.size(), Dim(1));
+    for (size_t axis = 0; axis < to.size(); ++axis) before.shape[size_t(perm[axis])] = to[axis];
+    return put_below(node, before, {source_of(node.inputs[0])}, perm);
+  }
+
   bool sink_below(const Node& node) {
     if (node.inputs.empty()) return false;
+    if (node.op.is<ops::Reshape>()) return sink_below_reshape(node);
     if (const auto* op = node.op.get_if<ops::Pointwise>()) return sink_below_pointwise(node, *op);
     const Perm* found = perm_of(node.inputs[0]);
     if (!found) return false;
