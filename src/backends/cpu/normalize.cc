@@ -10,15 +10,11 @@
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/isa.h"
 #include "backends/cpu/lanes.h"
+#include "backends/cpu/normalize_row.h"
 #include "backends/cpu/rows.h"
 #include "base/threads.h"
 
 namespace temper {
-
-namespace {
-
-constexpr int64_t kColumns = 64, kGroupColumns = 512;
-constexpr int64_t kParallel = 16384;  // elements worth a thread
 
 void normalize_row(const float* x, float* y, int64_t n, float epsilon, bool center) {
   vectorised([=] {
@@ -30,6 +26,11 @@ void normalize_row(const float* x, float* y, int64_t n, float epsilon, bool cent
     for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - mean) * scale;
   });
 }
+
+namespace {
+
+constexpr int64_t kColumns = 64, kGroupColumns = 512;
+constexpr int64_t kParallel = 16384;  // elements worth a thread
 
 void normalize_columns(const float* x, float* y, int64_t n, int64_t stride, int64_t width, float epsilon, bool center) {
   alignas(64) float mean[kColumns], scale[kColumns];

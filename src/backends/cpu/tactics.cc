@@ -9,7 +9,8 @@ extern const Tactic cpu_conv_onednn, cpu_conv_depthwise, cpu_conv_depthwise_int8
     cpu_matmul_panels, cpu_matmul_int8, cpu_pool_onednn;
 extern const Tactic cpu_matmul_blocks, cpu_matmul_floats;
 extern const Tactic cpu_broadcast, cpu_concat, cpu_gather, cpu_pad, cpu_resize, cpu_slice;
-extern const Tactic cpu_arg_reduce, cpu_normalize, cpu_pointwise, cpu_pool, cpu_reduce, cpu_softmax, cpu_transpose;
+extern const Tactic cpu_arg_reduce, cpu_fused_normalize, cpu_normalize, cpu_pointwise, cpu_pool, cpu_reduce,
+    cpu_softmax, cpu_transpose;
 extern const Tactic cpu_attention, cpu_attention_bf16, cpu_append, cpu_recurrent, cpu_cumulative, cpu_scatter, cpu_topk;
 extern const Tactic cpu_grid_sample, cpu_lrn, cpu_roi_align, cpu_string, cpu_image_decode;
 extern const Tactic reference_tactic;
@@ -34,6 +35,7 @@ static const Tactic* const cpu_tactics[] = {
     &cpu_pointwise,
     &cpu_reduce,
     &cpu_softmax,
+    &cpu_fused_normalize,
     &cpu_normalize,
     &cpu_arg_reduce,
     &cpu_transpose,
