@@ -113,7 +113,7 @@ struct Device {
   bool avx2 = false;
   bool dot_product = false;                  // of four bytes: aarch64's, AVX-VNNI's
   std::string architecture;                  // cuda: "sm_90a"
-  std::shared_ptr<const cuda::Machine> gpu;  // cuda: null in tests that choose and plan without a GPU
+  std::shared_ptr<const cuda::Machine> gpu;  // cuda: the GPU that is open; else null
 };
 
 // The bytes that `load` gets may come from a file that someone changed. The caller has asked `supports`, and for a

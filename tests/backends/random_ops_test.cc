@@ -60,12 +60,13 @@ void check(const Line& line, Draw& draw, testing::Cubins& cubins, const cuda::Gp
     }
   }
   const cuda::Stream stream(gpu);
+  const cuda::GpuProperties properties(gpu->info());
   int runs = 0;
   for (const cuda::Recipe* recipe : cuda::recipes()) {
     if (!recipe_supports(*recipe, problem, gpu->info().architecture()).yes()) continue;
-    for (const Config& config : testing::all_configs(*recipe, problem)) {
+    for (const Config& config : testing::all_configs(*recipe, problem, properties)) {
       SCOPED_TRACE(concat(recipe->name, ' ', config.text));
-      const cuda::Recipe::Work work = recipe->work(problem, config, {});
+      const cuda::Recipe::Work work = recipe->work(problem, config, properties);
       std::vector<cuda::KernelSource> sources;
       for (const cuda::Job& job : work.jobs) sources.push_back(job.source);
       cubins.prepare(sources);

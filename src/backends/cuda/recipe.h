@@ -44,16 +44,19 @@ struct Job {
   bool overlap = false;
 };
 
-// The properties of a GPU that configurations and grids are chosen by. The defaults are those of an H100 SXM (and of an
-// H200). They stand in where no GPU is open, as in tests that plan or compile without one.
+// The properties of a GPU that configurations and grids are chosen by. There is no default: the caller says which GPU
+// it is, and tests that compile without one say which they mean.
 struct GpuProperties {
-  int sms = 132;
-  int64_t shared_per_block = 227 << 10;  // bytes of shared memory that a block may have
-  int64_t l2_bytes = 50 << 20;
-  int capability = 90;  // compute capability: 90 = 9.0
+  explicit GpuProperties(const GpuInfo& gpu)
+      : sms(gpu.sms),
+        shared_per_block(gpu.shared_per_block),
+        l2_bytes(gpu.l2_bytes),
+        capability(gpu.major * 10 + gpu.minor) {}
+  int sms;                   // streaming multiprocessors
+  int64_t shared_per_block;  // bytes of shared memory that a block may have
+  int64_t l2_bytes;
+  int capability;  // compute capability: 90 = 9.0
 };
-
-GpuProperties properties_of(const GpuInfo& gpu);
 
 struct Recipe {
   std::string_view name;  // "cuda.pointwise"

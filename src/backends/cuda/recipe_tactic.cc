@@ -51,14 +51,11 @@ Problem without_constants(Problem problem) {
 
 }  // namespace
 
-GpuProperties properties_of(const Device& device) {
-  return device.gpu ? properties_of(device.gpu->gpu()->info()) : GpuProperties();
-}
+GpuProperties properties_of(const Device& device) { return GpuProperties(device.gpu->gpu()->info()); }
 
 std::vector<Config> recipe_configs(const Recipe& recipe, const Problem& problem, const Device& device) {
   const GpuProperties gpu = properties_of(device);
   std::vector<Config> configs = offered_configs(recipe, problem, gpu);
-  if (!device.gpu) return configs;
   const Problem bare = without_constants(problem);
   const int64_t most = gpu.shared_per_block;
   std::erase_if(configs, [&](const Config& config) {

@@ -6,11 +6,10 @@
 
 namespace temper::cuda {
 
-// The properties of the device's GPU; the defaults if none is open.
+// The properties of the device's GPU.
 GpuProperties properties_of(const Device& device);
 
-// The recipe's configurations that are worth offering, except those that need more shared memory than the GPU has
-// (those are there if no GPU is open).
+// The recipe's configurations that are worth offering, except those that need more shared memory than the GPU has.
 std::vector<Config> recipe_configs(const Recipe& recipe, const Problem& problem, const Device& device);
 void compile_recipe(const Recipe& recipe, const Problem& problem, const Config& config, const Device& device);
 Packed build_recipe(const Recipe& recipe, const Problem& problem, const Config& config, const Device& device);

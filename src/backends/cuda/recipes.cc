@@ -7,10 +7,6 @@
 
 namespace temper::cuda {
 
-GpuProperties properties_of(const GpuInfo& gpu) {
-  return {gpu.sms, gpu.shared_per_block, gpu.l2_bytes, gpu.major * 10 + gpu.minor};
-}
-
 Support recipe_supports(const Recipe& recipe, const Problem& problem, std::string_view architecture) {
   if (!recipe.architecture.empty() && recipe.architecture != architecture)
     return refused("a kernel for ", recipe.architecture, " alone; this is ", architecture);

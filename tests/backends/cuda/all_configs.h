@@ -15,7 +15,7 @@ inline const cuda::Recipe& recipe_named(std::string_view name) {
 // it, too, where tiles are many, and tests have few; but not those of computed matrices, which may end within a tile,
 // nor those of patches, whose tiles have rows that are no results, nor those that multiply for a shortcut.
 inline std::vector<Config> all_configs(const cuda::Recipe& recipe, const Problem& problem,
-                                       const cuda::GpuProperties& gpu = {}) {
+                                       const cuda::GpuProperties& gpu) {
   constexpr std::string_view kStored = " stored", kNoResidual = "#define EXTRA_STAGES 0\n",
                              kOneMatrix = "#define MATRICES 0\n", kNoShortcut = "#define SHORTCUT 0\n";
   std::vector<Config> all;

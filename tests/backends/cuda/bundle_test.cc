@@ -8,6 +8,7 @@
 #include "backends/cuda/support/elf.h"
 #include "bench/cases.h"
 #include "cuda_test_helpers.h"
+#include "gpu_properties.h"
 
 namespace temper {
 namespace {
@@ -17,7 +18,8 @@ cuda::Recipe::Work work_of(const char* text) {
   const std::vector<Tensor> inputs = make_case_inputs(line, 1);
   const Problem problem = make_case_problem(line, inputs, 1);
   for (const cuda::Recipe* recipe : cuda::recipes())
-    if (recipe->supports(problem).yes()) return recipe->work(problem, recipe->configs(problem, {}).at(0), {});
+    if (recipe->supports(problem).yes())
+      return recipe->work(problem, recipe->configs(problem, testing::kH100).at(0), testing::kH100);
   fail(ErrorKind::usage, "no recipe for ", text);
 }
 

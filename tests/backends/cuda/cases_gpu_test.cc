@@ -60,15 +60,16 @@ TEST(CudaGemm, EveryTileGivesTheReferencesResult) {
       if (candidate->name == "cuda.matmul.mma" || candidate->name == "cuda.conv.gemm")
         if (candidate->supports(problem).yes()) recipe = candidate;
     ASSERT_NE(recipe, nullptr);
-    Config config = recipe->configs(problem, {}).at(0);
+    const cuda::GpuProperties properties(gpu->info());
+    Config config = recipe->configs(problem, properties).at(0);
     cuda::GemmShape shape{problem.inputs[0].type.dtype, problem.inputs[1].type.dtype, 300, 320, 1 << 20};
-    const auto tiles = cuda::gemm_tiles(shape, 1000, {});
+    const auto tiles = cuda::gemm_tiles(shape, 1000, properties);
     EXPECT_GT(tiles.size(), 4u);
     std::vector<cuda::Recipe::Work> works;
     std::vector<cuda::KernelSource> sources;
     for (const std::string& tile : tiles) {
       config.text = tile;
-      works.push_back(recipe->work(problem, config, {}));
+      works.push_back(recipe->work(problem, config, properties));
       sources.push_back(works.back().jobs.at(0).source);
     }
     testing::Cubins cubins(*compiler, gpu->info().architecture());

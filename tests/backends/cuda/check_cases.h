@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "bench/cases.h"
+#include "gpu_properties.h"
 #include "graph/ops/attention.h"
 #include "larger_tensors.h"
 #include "lowered_cases.h"
@@ -24,8 +25,8 @@ struct CaseChoice {
   std::string_view config;       // instead of those that recipes offer
   std::string_view with;         // a part of the texts of configurations to take; lines without any are left out
   std::vector<double> put;       // into inputs that are no constants, see put_values
-  cuda::GpuProperties properties = {};  // that recipes choose by
-  bool tf32 = false;                    // operands have more digits than TF32, and recipes that round them are taken
+  std::optional<cuda::GpuProperties> properties = {};  // that recipes choose by, instead of the GPU's own
+  bool tf32 = false;  // operands have more digits than TF32, and recipes that round them are taken
 };
 
 // More digits than TF32 has; none of the numbers is halfway between two that it has.
@@ -59,6 +60,7 @@ inline void check_lines(const std::string& name, const std::string& text, const 
     if (choice.tf32)
       for (size_t i : {0, 1}) add_digits(inputs.back()[i]);
   }
+  const cuda::GpuProperties properties = choice.properties.value_or(cuda::GpuProperties(gpu->info()));
   std::vector<Run> runs;
   std::vector<cuda::KernelSource> sources;
   for (size_t l = 0; l < lines.size(); ++l) {
@@ -66,7 +68,7 @@ inline void check_lines(const std::string& name, const std::string& text, const 
     for (const cuda::Recipe* recipe : cuda::recipes()) {
       if (recipe->name.find(choice.recipes) == std::string_view::npos) continue;
       if (!recipe_supports(*recipe, problem, gpu->info().architecture()).yes()) continue;
-      auto configs = all_configs(*recipe, problem, choice.properties);
+      auto configs = all_configs(*recipe, problem, properties);
       EXPECT_FALSE(configs.empty()) << recipe->name << " supports it but offers nothing: " << lines[l].text;
       std::erase_if(configs, [&](const Config& c) { return c.text.find(choice.with) == std::string::npos; });
       if (!choice.config.empty()) configs.resize(1), configs[0].text = choice.config;
@@ -76,7 +78,7 @@ inline void check_lines(const std::string& name, const std::string& text, const 
         std::vector<Problem> problems{problem};
         if (const auto parts = in_larger_tensors(*recipe, problem, config)) problems.push_back(*parts);
         for (const Problem& p : problems) {
-          runs.push_back({&lines[l], &inputs[l], p, recipe, config, recipe->work(p, config, choice.properties)});
+          runs.push_back({&lines[l], &inputs[l], p, recipe, config, recipe->work(p, config, properties)});
           for (cuda::Job& job : runs.back().work.jobs) {
             sources.push_back(job.source);
             if (job.shape.grid[1] == 1) job.shape.grid[0] = std::min(job.shape.grid[0], choice.blocks);

@@ -21,6 +21,7 @@
 #include "base/hash.h"
 #include "bench/cases.h"
 #include "cuda_test_helpers.h"
+#include "gpu_properties.h"
 #include "graph/ops/pointwise.h"
 #include "larger_tensors.h"
 
@@ -29,7 +30,6 @@ namespace {
 
 constexpr const char* kArchitectures[] = {"sm_80", "sm_87", "sm_90a", "sm_100a", "sm_110", "sm_120"};
 // A T4: compute capability 7.5, for which some texts are others.
-constexpr cuda::GpuProperties kTuring{40, 64 << 10, 4 << 20, 75};
 
 const char* const kProblems[] = {
     "pointwise(f32[1000]) program=\"(1) 1=relu.f32(0)\"",
@@ -293,14 +293,15 @@ TEST(CudaKernels, CompileForEveryGenerationWithoutSpills) {
       std::vector<Work> works;
       for (const bool turing : {false, true}) {
         if (turing && !recipe_supports(*recipe, problem, "sm_75").yes()) continue;
-        for (const Config& config : testing::all_configs(*recipe, problem, turing ? kTuring : cuda::GpuProperties())) {
+        for (const Config& config :
+             testing::all_configs(*recipe, problem, turing ? testing::kTuring : testing::kH100)) {
           works.push_back({config, problem, turing});
           if (const auto parts = testing::in_larger_tensors(*recipe, problem, config))
             works.push_back({config, *parts, turing});
         }
       }
       for (const auto& [config, variant, turing] : works)
-        for (const cuda::Job& job : recipe->work(variant, config, turing ? kTuring : cuda::GpuProperties()).jobs) {
+        for (const cuda::Job& job : recipe->work(variant, config, turing ? testing::kTuring : testing::kH100).jobs) {
           if (!seen.insert(job.source.text + (turing ? "75" : "")).second) continue;
           const uint64_t digest = xxh3(job.source.text);
           std::vector<const char*> architectures;
@@ -375,7 +376,8 @@ TEST(CudaKernels, ResultsOfBytesAreRoundedTwoAtATimeOnTheAluPipe) {
       const cuda::Recipe& recipe = testing::recipe_named(name);
       if (!recipe.supports(problem).yes()) continue;
       covered.insert(name);
-      const cuda::Job job = recipe.work(problem, recipe.configs(problem, {}).at(0), {}).jobs.at(0);
+      const cuda::Job job =
+          recipe.work(problem, recipe.configs(problem, testing::kH100).at(0), testing::kH100).jobs.at(0);
       const auto count = operations_of(compiler->compile(job.source, "sm_90a").bytes);
       EXPECT_FALSE(count.contains(kF2I)) << name << ": " << count.at(kF2I);
       EXPECT_TRUE(count.contains(kF2IP)) << name;
@@ -468,8 +470,8 @@ TEST(CudaKernels, EveryStepOfAProgramCompilesOnEveryDtype) {
                     {{type_of(dtype, {64})}, {type_of(dtype, {64})}},
                     {{type_of(program.infer(inputs), {64})}}};
     const cuda::Recipe* recipe = &testing::recipe_named("cuda.pointwise");
-    const auto configs = recipe->configs(problem, {});
-    for (const cuda::Job& job : recipe->work(problem, configs.at(0), {}).jobs)
+    const auto configs = recipe->configs(problem, testing::kH100);
+    for (const cuda::Job& job : recipe->work(problem, configs.at(0), testing::kH100).jobs)
       EXPECT_EQ(compiler->compile(job.source, "sm_80").kernels.size(), 1u);
   }
 }

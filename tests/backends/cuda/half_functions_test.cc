@@ -78,8 +78,8 @@ void check_functions(const cuda::Compiler& compiler, const cuda::GpuRef& gpu) {
                                                     "=cast.", name_of(dtype), '(', function.result, ')'));
       SCOPED_TRACE(program.text());
       const Problem problem{ops::Pointwise{program}, {{x.type()}}, {{x.type()}}};
-      const Config config = pointwise.configs(problem, {}).at(0);
-      const cuda::Recipe::Work work = pointwise.work(problem, config, {});
+      const Config config = pointwise.configs(problem, cuda::GpuProperties(gpu->info())).at(0);
+      const cuda::Recipe::Work work = pointwise.work(problem, config, cuda::GpuProperties(gpu->info()));
       EXPECT_NE(work.jobs.at(0).source.text.find(function.text), std::string::npos);
       cubins.prepare({work.jobs[0].source});
       const std::vector<double> results =
@@ -116,8 +116,8 @@ void check_bytes(const cuda::Compiler& compiler, const cuda::GpuRef& gpu) {
                                                   "] 11=div.f32(9,10) 12=round.f32(11) 13=cast.i8(12)"));
     SCOPED_TRACE(program.text());
     const Problem problem{ops::Pointwise{program}, {{x.type()}}, {{type_of(DType::i8, x.dims())}}};
-    const Config config = pointwise.configs(problem, {}).at(0);
-    const cuda::Recipe::Work work = pointwise.work(problem, config, {});
+    const Config config = pointwise.configs(problem, cuda::GpuProperties(gpu->info())).at(0);
+    const cuda::Recipe::Work work = pointwise.work(problem, config, cuda::GpuProperties(gpu->info()));
     EXPECT_NE(work.jobs.at(0).source.text.find("op::gelu_for<i8>"), std::string::npos);
     cubins.prepare({work.jobs[0].source});
     const std::vector<double> results =

@@ -8,6 +8,7 @@
 #include "backends/cuda/support/kernel_text.h"
 #include "backends/cuda/support/program_code.h"
 #include "bench/cases.h"
+#include "gpu_properties.h"
 
 namespace temper {
 namespace {
@@ -28,8 +29,8 @@ bool share_texts(const Problem& a, const Problem& b) {
   bool shared = true;
   for (const cuda::Recipe* recipe : cuda::recipes()) {
     if (!recipe->supports(a).yes()) continue;
-    for (const Config& config : recipe->configs(a, {})) {
-      const auto first = recipe->work(a, config, {}), second = recipe->work(b, config, {});
+    for (const Config& config : recipe->configs(a, testing::kH100)) {
+      const auto first = recipe->work(a, config, testing::kH100), second = recipe->work(b, config, testing::kH100);
       bool differ = false;
       for (size_t j = 0; j < first.jobs.size(); ++j) {
         shared &= first.jobs[j].source == second.jobs[j].source;

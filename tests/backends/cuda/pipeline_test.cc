@@ -318,16 +318,12 @@ std::string random_prepared(uint64_t first_seed, int count, int64_t largest) {
   return lines;
 }
 testing::CaseChoice of_first_columns(int sms) {
-  testing::CaseChoice choice{.recipes = "conv.first_columns"};
-  choice.properties.sms = sms;
-  return choice;
+  return {.recipes = "conv.first_columns", .properties = testing::with_sms(sms)};
 }
 
 // Few SMs, so that blocks have several tiles: without, nobody reads taps from patches.
 testing::CaseChoice of_patches(std::string_view recipes, int sms) {
-  testing::CaseChoice choice{.recipes = recipes, .with = " patch"};
-  choice.properties.sms = sms;
-  return choice;
+  return {.recipes = recipes, .with = " patch", .properties = testing::with_sms(sms)};
 }
 // Padding that is wider behind than in front and the other way round, none at all, a tap alone in a row, more channels
 // than a slice has, a tile of more than one image and one that ends in the last image's last row.
@@ -589,7 +585,7 @@ TEST(EmulatedGemm, GivesTheReferencesResultsBeforeHopper) {
 // Its matrix units take half the depth, copies to shared memory go through registers, and bf16 is multiplied as f32.
 TEST(EmulatedGemm, GivesTheReferencesResultsOnTuring) {
   const testing::EmulatedGpu emulated(75);
-  testing::CaseChoice choice{.one_config = true, .properties = cuda::properties_of(emulated.gpu()->info())};
+  testing::CaseChoice choice{.one_config = true};
   for (const char* recipes : {"matmul.mma", "conv.gemm", "conv.first", "attention.mma", "pointwise", "pool"}) {
     choice.recipes = recipes;
     testing::check_lines("Turing", kTuringLines, emulated.compiler(), emulated.gpu(), choice);
@@ -638,7 +634,7 @@ TEST(CudaRecipes, WhatWinsNowhereIsNotOfferedAndStillComputes) {
     EXPECT_FALSE(recipe.work(problem, all.back(), gpu).jobs.empty());
     return texts;
   };
-  const cuda::GpuProperties hopper, ampere{108, 163 << 10, 40 << 20, 80};
+  const cuda::GpuProperties &hopper = testing::kH100, &ampere = testing::kA100;
   const auto product = [](int channels) {
     return concat("conv(f16[1,", channels, ",40,40], f16[24,", channels,
                   ",3,3]*) strides=[1,1] pads=[1,1,1,1] dilations=[1,1] epilogue=\"(1)\"");
@@ -663,7 +659,7 @@ TEST(CudaRecipes, SumsAreOnlyPlainWhereTheyAreShortAndBecomeSixteenBits) {
     KernelCase without = parsed;
     for (CaseInput& input : without.inputs) input.present &= input.constant;
     const Problem problem = make_case_problem(parsed, make_case_inputs(without, 1), 1);
-    return reduce.work(problem, reduce.configs(problem, {}).at(0), {}).jobs.at(0).source.text;
+    return reduce.work(problem, reduce.configs(problem, testing::kH100).at(0), testing::kH100).jobs.at(0).source.text;
   };
   const auto exact = [&](const std::string& line) { return text(line).find("EXACT = true") != std::string::npos; };
   EXPECT_FALSE(exact("reduce(f16[2,3136,64]) kind=mean axes=[1]"));
@@ -714,8 +710,7 @@ TEST(CudaRecipes, PersistentKernelsHaveAsManyBlocksAsTheGpuHasRoomFor) {
   const Problem problem = make_case_problem(line, inputs, 1);
   const cuda::Recipe& pipeline = testing::recipe_named("cuda.matmul.pipeline");
   for (const int sms : {78, 114, 132}) {
-    cuda::GpuProperties gpu;
-    gpu.sms = sms;
+    const cuda::GpuProperties gpu = testing::with_sms(sms);
     for (Config config : pipeline.configs(problem, gpu)) {
       SCOPED_TRACE(concat(sms, " SMs, ", config.text));
       const int64_t blocks = sms * (config.text.ends_with("groups=1") ? 2 : 1);
@@ -790,8 +785,8 @@ TEST(CudaRecipes, RoundF32ToTf32OnlyWhereTheyMay) {
           continue;
         }
         EXPECT_EQ(support.reason, "");
-        for (const Config& config : recipe->configs(problem, {})) {
-          const std::string source = recipe->work(problem, config, {}).jobs.at(0).source.text;
+        for (const Config& config : recipe->configs(problem, testing::kH100)) {
+          const std::string source = recipe->work(problem, config, testing::kH100).jobs.at(0).source.text;
           EXPECT_NE(source.find(tf32 ? "#define MATRIX 5\n" : "#define MATRIX 0\n"), std::string::npos) << source;
         }
       }

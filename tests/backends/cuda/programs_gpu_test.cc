@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "all_configs.h"
+#include "gpu_properties.h"
 #include "graph/ops/pointwise.h"
 #include "run_recipe.h"
 
@@ -140,8 +141,8 @@ TEST(CudaPrograms, EveryStepOnEveryDtypeAgreesWithTheReference) {
       one.problem.op = ops::Pointwise{one.program};
       one.problem.inputs = {{a.type()}, {b.type()}};
       one.inputs = {a, b};
-      one.config = recipe->configs(one.problem, {}).at(0);
-      one.work = recipe->work(one.problem, one.config, {});
+      one.config = recipe->configs(one.problem, testing::kH100).at(0);
+      one.work = recipe->work(one.problem, one.config, testing::kH100);
       for (const cuda::Job& job : one.work.jobs) sources.push_back(job.source);
       all.push_back(std::move(one));
     };
@@ -196,8 +197,8 @@ struct OneStep {
     program.push({op, DType::f32, {0, -1, -1}});
     problem = {ops::Pointwise{program}, {{x.type()}}, {{x.type()}}};
     const cuda::Recipe* recipe = &testing::recipe_named("cuda.pointwise");
-    config = recipe->configs(problem, {}).at(0);
-    work = recipe->work(problem, config, {});
+    config = recipe->configs(problem, testing::kH100).at(0);
+    work = recipe->work(problem, config, testing::kH100);
   }
 };
 

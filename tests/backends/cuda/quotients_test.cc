@@ -57,8 +57,8 @@ void check_quotients(const cuda::Compiler& compiler, const cuda::GpuRef& gpu) {
         value = program.push({Scalar::add, DType::f32, {value, program.push(constant_step(DType::f32, zero)), -1}});
       program.push({Scalar::cast, to, {value, -1, -1}});
       const Problem problem{ops::Pointwise{program}, {{x.type()}}, {{{to, x.type().shape}}}};
-      const Config config = pointwise->configs(problem, {}).at(0);
-      const cuda::Recipe::Work work = pointwise->work(problem, config, {});
+      const Config config = pointwise->configs(problem, cuda::GpuProperties(gpu->info())).at(0);
+      const cuda::Recipe::Work work = pointwise->work(problem, config, cuda::GpuProperties(gpu->info()));
       // All but the last, which is so small that a step could give a denormal.
       EXPECT_EQ(work.jobs.at(0).source.text.find("op::quotient_for_") != std::string::npos, divisor != 1e-30);
       EXPECT_EQ(work.jobs.at(0).source.text.find("rounded_plus") != std::string::npos, zero != 0);

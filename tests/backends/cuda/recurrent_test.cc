@@ -16,12 +16,13 @@ void check(const testing::Net& net, const cuda::Compiler& compiler, const cuda::
   const Problem problem = testing::problem_of(net, 1);
   const std::vector<Tensor> want = testing::answer_of(net, problem);
   const cuda::Stream stream(gpu);
+  const cuda::GpuProperties properties(gpu->info());
   int runs = 0;
   for (const cuda::Recipe* recipe : cuda::recipes()) {
     if (!recipe_supports(*recipe, problem, gpu->info().architecture()).yes()) continue;
-    for (const Config& config : testing::all_configs(*recipe, problem)) {
+    for (const Config& config : testing::all_configs(*recipe, problem, properties)) {
       SCOPED_TRACE(concat(problem.text(), '\n', recipe->name, ' ', config.text));
-      const cuda::Recipe::Work work = recipe->work(problem, config, {});
+      const cuda::Recipe::Work work = recipe->work(problem, config, properties);
       std::vector<cuda::KernelSource> sources;
       for (const cuda::Job& job : work.jobs) sources.push_back(job.source);
       testing::Cubins cubins(compiler, gpu->info().architecture());

@@ -68,7 +68,7 @@ struct Bench {
   Problem problem;
   std::vector<std::pair<const cuda::Recipe*, Config>> ways;
   std::vector<cuda::Recipe::Work> works;
-  Bench(const std::string& text, const std::string& architecture) : line(parse_cases(text).at(0)) {
+  Bench(const std::string& text, const cuda::GpuInfo& gpu) : line(parse_cases(text).at(0)) {
     KernelCase without = line;
     for (CaseInput& input : without.inputs) input.present &= input.constant;
     constants = make_case_inputs(without, 1);
@@ -76,13 +76,13 @@ struct Bench {
     for (const cuda::Recipe* recipe : cuda::recipes()) {
       const char* of = std::getenv("TEMPER_TIMES_OF");
       if (of && recipe->name.find(of) == std::string_view::npos) continue;
-      if (!recipe_supports(*recipe, problem, architecture).yes()) continue;
-      for (const Config& config : recipe->configs(problem, {})) {
+      if (!recipe_supports(*recipe, problem, gpu.architecture()).yes()) continue;
+      for (const Config& config : recipe->configs(problem, cuda::GpuProperties(gpu))) {
         if (config.outputs[0] == Layout::plain && problem.op.is<ops::Conv>()) continue;
         const char* once = std::getenv("TEMPER_TIMES_ONCE");
         if (once && ways.size() == size_t(std::atoi(once))) break;
         ways.push_back({recipe, config});
-        works.push_back(recipe->work(problem, config, {}));
+        works.push_back(recipe->work(problem, config, cuda::GpuProperties(gpu)));
       }
     }
   }
@@ -203,7 +203,7 @@ TEST(CudaTimes, DISABLED_OfConvolutions) {
       const char* like = std::getenv("TEMPER_TIMES_LIKE");
       if (like && text_of(layer, batch, integers).find(like) == std::string::npos) continue;
       layers.push_back(&layer);
-      benches.push_back(std::make_unique<Bench>(text_of(layer, batch, integers), gpu->info().architecture()));
+      benches.push_back(std::make_unique<Bench>(text_of(layer, batch, integers), gpu->info()));
       for (const auto& source : benches.back()->sources()) sources.push_back(source);
     }
     cubins.prepare(sources);
@@ -236,7 +236,7 @@ TEST(CudaTimes, DISABLED_OfOtherSteps) {
         "matmul(i8[8192,8192], i8[8192,8192]*) epilogue=\"(1)\"",
         "matmul(f16[1,2048], f16[2048,1000]*, f32[1000]*) epilogue=\"(2) 2=add.f32(0,1) 3=cast.f16(2)\"",
         "matmul(f16[128,2048], f16[2048,1000]*, f32[1000]*) epilogue=\"(2) 2=add.f32(0,1) 3=cast.f16(2)\""}) {
-    const Bench bench(text, gpu->info().architecture());
+    const Bench bench(text, gpu->info());
     cubins.prepare(bench.sources());
     const auto dims = bench.problem.inputs[0].dims();
     std::printf("%-50.50s", text);
@@ -259,7 +259,7 @@ TEST(CudaTimes, DISABLED_OfOtherSteps) {
         "conv(i8[128,144,56,56], i8[144,1,3,3]*, f32[144,1,1]*, f32[144,1,1]*) strides=[1,1] pads=[1,1,1,1] "
         "dilations=[1,1] group=144 epilogue=\"(3) 3=cast.f32(0) 4=add.f32(3,1) 5=mul.f32(4,2) 6=relu.f32(5) "
         "7=round.f32(6) 8=cast.i8(7)\""}) {
-    const Bench bench(text, gpu->info().architecture());
+    const Bench bench(text, gpu->info());
     cubins.prepare(bench.sources());
     int64_t bytes = 0;
     for (const auto* ports : {&bench.problem.inputs, &bench.problem.outputs})
@@ -278,7 +278,7 @@ TEST(CudaTimes, DISABLED_OfLines) {
   const cuda::Stream stream(gpu);
   testing::Cubins cubins(*compiler, gpu->info().architecture());
   for (const KernelCase& line : parse_cases(read_file(path))) {
-    const Bench bench(line.text, gpu->info().architecture());
+    const Bench bench(line.text, gpu->info());
     cubins.prepare(bench.sources());
     std::printf("%s:", line.text.c_str());
     measure(stream, cubins, bench, 0, 8);

@@ -126,10 +126,11 @@ struct OfGpu {
   int capability;
   cuda::GpuProperties properties;
 };
-const OfGpu kGroupGpus[] = {{90, {}},
-                            {90, {.sms = 4, .shared_per_block = 24 << 10}},
-                            {80, {.sms = 8, .shared_per_block = 48 << 10, .capability = 80}},
-                            {80, {}}};
+const OfGpu kGroupGpus[] = {
+    {90, testing::kH100},
+    {90, cuda::GpuProperties({.major = 9, .minor = 0, .sms = 4, .l2_bytes = 50 << 20, .shared_per_block = 24 << 10})},
+    {80, cuda::GpuProperties({.major = 8, .minor = 0, .sms = 8, .l2_bytes = 50 << 20, .shared_per_block = 48 << 10})},
+    {80, testing::kH100}};
 
 TEST(EmulatedRowPrograms, NormaliseDrawnGroups) {
   const char* asked = std::getenv("TEMPER_EMULATED");

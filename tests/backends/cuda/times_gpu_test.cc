@@ -84,6 +84,7 @@ void print_times(std::span<const Timed> all) {
   TEMPER_NEEDS_GPU(gpu);
   TEMPER_NEEDS_NVRTC(compiler);
   const cuda::Stream stream(gpu);
+  const cuda::GpuProperties properties(gpu->info());
   for (const Timed& timed : all) {
     const KernelCase line = parse_cases(timed.problem).at(0);
     const std::vector<Tensor> inputs = make_case_inputs(line, 1);
@@ -95,8 +96,8 @@ void print_times(std::span<const Timed> all) {
     std::fflush(stdout);
     for (const cuda::Recipe* recipe : cuda::recipes()) {
       if (!recipe_supports(*recipe, problem, gpu->info().architecture()).yes()) continue;
-      for (const Config& config : recipe->configs(problem, {})) {
-        const cuda::Recipe::Work work = recipe->work(problem, config, {});
+      for (const Config& config : recipe->configs(problem, properties)) {
+        const cuda::Recipe::Work work = recipe->work(problem, config, properties);
         testing::Cubins cubins(*compiler, gpu->info().architecture());
         std::vector<cuda::KernelSource> sources;
         for (const cuda::Job& job : work.jobs) sources.push_back(job.source);

@@ -31,7 +31,6 @@ CudnnRules rules_of(const Problem& problem) {
 Support supports(const Problem& problem, const Device& device) {
   const CudnnConv conv = cuda::cudnn_conv(problem);
   if (!conv.reason.empty()) return {conv.reason};
-  if (!device.gpu) return refused("no GPU is open");
   if (const std::string why = device.gpu->why_no_cudnn(); !why.empty()) return refused("cuDNN is not there: ", why);
   // A plan has been through this, and its configuration proves it.
   if (problem.inputs[1].constant && device.gpu->cudnn().choices(conv.graph, rules_of(problem)).empty())

@@ -89,11 +89,16 @@ bool allows_tf32(const Problem& problem) {
   return matmul && matmul->tf32;
 }
 
-bool on_matrix_units(DType a, DType b, bool tf32, int capability) {
-  if (capability < 80 && (a == DType::f32 || a == DType::bf16)) return false;
-  if (a == DType::f8e4m3fn && b == a) return capability >= 89;
-  return (tf32 && a == DType::f32 && b == DType::f32) || (a == b && (a == DType::f16 || a == DType::bf16)) ||
+bool on_matrix_units(DType a, DType b, bool tf32) {
+  return (tf32 && a == DType::f32 && b == DType::f32) ||
+         (a == b && (a == DType::f16 || a == DType::bf16 || a == DType::f8e4m3fn)) ||
          ((a == DType::i8 || a == DType::u8) && b == DType::i8);
+}
+
+bool on_matrix_units(DType a, DType b, bool tf32, const GpuProperties& gpu) {
+  if (gpu.capability < 80 && (a == DType::f32 || a == DType::bf16)) return false;
+  if (gpu.capability < 89 && a == DType::f8e4m3fn) return false;
+  return on_matrix_units(a, b, tf32);
 }
 
 int matrix_units(DType a) {
@@ -132,7 +137,7 @@ void set_axes(Gemm& gemm, Axes rows, Axes batch) {
 }
 
 Job gemm_job(const Gemm& gemm, const std::string& text, const GpuProperties& gpu) {
-  const bool matrix = on_matrix_units(gemm.a, gemm.b, gemm.tf32, gpu.capability);
+  const bool matrix = on_matrix_units(gemm.a, gemm.b, gemm.tf32, gpu);
   const GemmChoice choice = gemm_choice(matrix, text);
   const GemmTile& tile = *choice.tile;
   const int splits = choice.splits;

@@ -52,9 +52,10 @@ int64_t gemm_result_bytes(const Problem& problem);
 bool epilogue_takes_parts(const Problem& problem);
 // Whether the operands of a product or convolution may be rounded to TF32.
 bool allows_tf32(const Problem& problem);
-// Whether the tensor cores multiply the dtypes; they do so with f32 where it may be rounded to TF32. Below compute
-// capability 8.0 they take neither that nor bf16. `capability`: 90 = 9.0.
-bool on_matrix_units(DType a, DType b, bool tf32 = false, int capability = GpuProperties().capability);
+// Whether the tensor cores of some GPU multiply the dtypes; they do so with f32 where it may be rounded to TF32.
+bool on_matrix_units(DType a, DType b, bool tf32 = false);
+// Whether those of this GPU do. Below compute capability 8.0 they take neither TF32 nor bf16, below 8.9 no fp8.
+bool on_matrix_units(DType a, DType b, bool tf32, const GpuProperties& gpu);
 // MATRIX of support/mma.cuh for the dtype of A; 0 if the tensor cores do not multiply it.
 int matrix_units(DType a);
 // Whether there is a kernel for these dtypes, and the sizes fit its arithmetic.

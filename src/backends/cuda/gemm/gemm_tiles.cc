@@ -83,7 +83,7 @@ GemmChoice gemm_choice(bool matrix, std::string_view text) {
 }
 
 double gemm_expected_clocks(const GemmShape& shape, std::string_view text, const GpuProperties& gpu) {
-  const bool matrix = on_matrix_units(shape.a, shape.b, shape.tf32, gpu.capability);
+  const bool matrix = on_matrix_units(shape.a, shape.b, shape.tf32, gpu);
   const GemmChoice choice = gemm_choice(matrix, text);
   return expected_clocks(shape, *choice.tile, choice.splits, matrix, gpu.sms);
 }
@@ -93,7 +93,7 @@ std::vector<std::string> gemm_tiles(const GemmShape& shape, size_t most, const G
     double clocks;
     std::string text;
   };
-  const bool matrix = on_matrix_units(shape.a, shape.b, shape.tf32, gpu.capability);
+  const bool matrix = on_matrix_units(shape.a, shape.b, shape.tf32, gpu);
   const int64_t per_slice = (matrix ? 128 : 64) / size_of(shape.a);
   std::vector<Candidate> candidates;
   for (const GemmTile& tile : tiles_of(matrix)) {

@@ -209,6 +209,10 @@ Support hopper_prologue_supports(const Problem& problem) {
 
 namespace {
 
+// Shared memory of an SM of compute capability 9.0, the only one that this kernel is for, and the part of it that the
+// driver keeps of each block.
+constexpr int64_t kSharedOfSm = 228 << 10, kSharedReserved = 1 << 10;
+
 struct Tile {
   std::string_view text;  // M x N
   int rows, columns;      // M and N of a consumer warpgroup
@@ -220,7 +224,7 @@ struct Tile {
 
   // Blocks per SM. Those with one consumer leave room for another, if its registers hold the sums of half an SM.
   int blocks() const { return consumers == 1 && rows * columns <= 64 * 128 ? 2 : 1; }
-  int64_t shared_bytes() const { return blocks() == 2 ? 113 << 10 : 227 << 10; }
+  int64_t shared_bytes() const { return kSharedOfSm / blocks() - kSharedReserved; }
   // Of a consumer thread, as hopper_gemm.cu has them (MANY).
   int64_t registers() const { return consumers == 3 ? 160 : consumers == 4 || blocks() == 2 ? 112 : 232; }
 };

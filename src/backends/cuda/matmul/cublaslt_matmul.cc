@@ -260,13 +260,13 @@ Config cublaslt_layouts(const Problem& problem, Layout layout, std::string text)
   return config;
 }
 
-Recipe::Work work_behind_sums(const Problem& problem, const CublasLtIntegers& integers) {
+Recipe::Work work_behind_sums(const Problem& problem, const CublasLtIntegers& integers, const GpuProperties& gpu) {
   Recipe::Work out;
   if (!epilogue_of(problem.op)->steps.empty()) {
     // Its inputs: the sums, and ours from the third on.
     Config config = cublaslt_layouts(problem, integers.layout, "");
     config.inputs.erase(config.inputs.begin() + 1);
-    out = pointwise_recipe.work(behind_sums(problem), config, {});
+    out = pointwise_recipe.work(behind_sums(problem), config, gpu);
     for (Job& job : out.jobs)
       for (Slot& slot : job.slots)
         if (slot.kind == Slot::Kind::input)

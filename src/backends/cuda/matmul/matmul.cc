@@ -49,7 +49,7 @@ bool vector_a(const Problem& problem, const Shape3& s) {
 // Along the columns.
 bool b_by_rows(const Problem& problem, const Shape3& s, const GpuProperties& gpu) {
   const DType dtype = problem.inputs[1].type.dtype;
-  if (!on_matrix_units(dtype, dtype, false, gpu.capability)) return false;
+  if (!on_matrix_units(dtype, dtype, false, gpu)) return false;
   return !problem.inputs[1].is_constant && !op_of(problem).transpose_b &&
          (dtype == DType::f16 || dtype == DType::bf16) && s.n % 8 == 0;
 }

@@ -30,7 +30,6 @@ struct Made {
 };
 
 std::string why_not(const Device& device) {
-  if (!device.gpu) return "no GPU is open";
   if (const std::string why = device.gpu->why_no_cublaslt(); !why.empty())
     return concat("cuBLASLt is not there: ", why);
   return "";
@@ -180,14 +179,15 @@ Support integers_support(const Problem& problem, const Device& device) {
 void compile_behind_sums(const Problem& problem, const Config&, const Device& device) {
   Problem bare = problem;
   for (Port& port : bare.inputs) port.constant = nullptr;
-  for (const cuda::Job& job : cuda::work_behind_sums(bare, cuda::cublaslt_integers(bare)).jobs)
+  for (const cuda::Job& job :
+       cuda::work_behind_sums(bare, cuda::cublaslt_integers(bare), cuda::properties_of(device)).jobs)
     device.gpu->compiler().compile_ahead(job.source, device.architecture);
 }
 
 // The code: the kernel behind the sums, and then the note.
 Packed build_integers(const Problem& problem, const Config& config, const Device& device) {
   const CublasLtIntegers integers = cuda::cublaslt_integers(problem);
-  const cuda::Recipe::Work work = cuda::work_behind_sums(problem, integers);
+  const cuda::Recipe::Work work = cuda::work_behind_sums(problem, integers, cuda::properties_of(device));
   const CublasLt& library = device.gpu->cublaslt();
   const CublasLtRun run(library, integers.product, CublasLtChoice::parse(config.text));
   const Made made{library.version(), run.workspace()};
@@ -248,7 +248,7 @@ std::unique_ptr<Kernel> load_integers(const Problem& problem, const Config& conf
   const CublasLtIntegers integers = cuda::cublaslt_integers(problem);
   const Config wanted = cuda::cublaslt_layouts(problem, integers.layout, config.text);
   expect_layouts(config, wanted.inputs, wanted.outputs);
-  const cuda::Recipe::Work work = cuda::work_behind_sums(problem, integers);
+  const cuda::Recipe::Work work = cuda::work_behind_sums(problem, integers, cuda::properties_of(device));
   expect_packed(packed.bytes, size_t(work.packed_bytes));
   return std::make_unique<CublasLtIntegerKernel>(problem, config, integers, work, packed, device);
 }
