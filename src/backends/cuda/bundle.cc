@@ -141,7 +141,7 @@ bool reads(const Recipe::Work& work, int input) {
   auto is_input = [&](const Slot& slot) { return slot.kind == Slot::Kind::input && slot.index == input; };
   for (const Job& job : work.jobs)
     if (std::any_of(job.slots.begin(), job.slots.end(), is_input) ||
-        std::any_of(job.maps.begin(), job.maps.end(), [&](const SlotMap& map) { return is_input(map.slot); }))
+        std::any_of(job.maps.begin(), job.maps.end(), [&](const Job::Map& map) { return is_input(map.slot); }))
       return true;
   return false;
 }

@@ -23,21 +23,20 @@ struct Slot {
   bool operator==(const Slot&) const = default;
 };
 
-// A tensor map (the descriptor that TMA wants) over the buffer of a slot.
-struct SlotMap {
-  Slot slot;
-  TensorMapSpec spec;
-};
-
 // A job is one launch of one kernel. The kernel's arguments are a pointer for each slot, then the tensor maps, and
 // then, unless `parameters` is empty, one struct with those bytes, passed by value. Sizes are parameters rather than
 // constants of the text wherever that costs no speed, so one cubin serves many shapes.
 struct Job {
+  // A tensor map (the descriptor that TMA wants) over the buffer of a slot.
+  struct Map {
+    Slot slot;
+    TensorMapSpec spec;
+  };
   std::string entry;
   KernelSource source;
   LaunchShape shape;
   std::vector<Slot> slots;
-  std::vector<SlotMap> maps;
+  std::vector<Map> maps;
   std::vector<std::byte> parameters;
   // Programmatic dependent launch (PDL): the kernel itself waits for the previous kernel (wait_for_inputs in
   // support/memory.cuh), so it may start before that one has ended.

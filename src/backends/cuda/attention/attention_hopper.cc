@@ -82,9 +82,9 @@ const Tile& tile_of(const Problem& problem, std::string_view text) {
 }
 
 // Boxes of `rows` rows and a piece of one head, of a tensor [batch, count, heads * size].
-SlotMap map_of(const Slot& slot, const Port& port, int64_t heads, int64_t size, int rows) {
+Job::Map map_of(const Slot& slot, const Port& port, int64_t heads, int64_t size, int rows) {
   const Dims dims = port.dims(), strides = logical_strides(port, Layout::plain);
-  SlotMap map{slot, {}};
+  Job::Map map{slot, {}};
   map.spec.element_bytes = 2;
   map.spec.sizes = {uint64_t(size), uint64_t(heads), uint64_t(dims[1]), uint64_t(dims[0])};
   map.spec.strides = {uint64_t(size * 2), uint64_t(strides[1] * 2), uint64_t(strides[0] * 2)};

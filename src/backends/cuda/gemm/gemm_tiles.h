@@ -14,6 +14,7 @@ struct GemmTile {
   bool groups;                  // four warps multiply together where the GPU can (wgmma)
 };
 
+// A configuration of a GEMM, read.
 struct GemmChoice {
   const GemmTile* tile = nullptr;
   int splits = 1;

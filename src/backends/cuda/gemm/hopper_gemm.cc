@@ -265,9 +265,9 @@ constexpr int kMostStages = 16, kFewestStages = 2, kTurnBytes = 48;
 
 bool is_of_matrices(const Problem& problem) { return problem.op.is<ops::MatMul, ops::GatedMatMul>(); }
 
-// What one kernel computes, a product and, for a fused pair, a second one and perhaps a third, or one before it for a
-// shortcut, and on how many SMs.
-struct Task {
+// The GEMMs that one kernel computes: the first; behind it, for a fused pair, a second and perhaps a third one; and
+// that of a shortcut. `sms`: the SMs that it runs on.
+struct FusedGemm {
   HopperGemm first;
   std::optional<HopperGemm> second, third;
   int sms;
@@ -279,28 +279,28 @@ struct Task {
   int64_t ring_slices() const { return shortcut && !second ? shortcut->slices() : 0; }
   int64_t held_slices() const { return shortcut && second ? shortcut->slices() : 0; }
 };
-void join(Task& t, HopperGemm& joined, const Shortcut& shortcut) {
+void join(FusedGemm& t, HopperGemm& joined, const Shortcut& shortcut) {
   joined.extra = -1;  // it is in registers
   t.shortcut = hopper_gemm_of(shortcut.conv);
   t.joined_bytes = size_of(t.shortcut->result);
   t.shortcut->given_slice = t.first.slice();
   t.shortcut->given_v = joined.v();
 }
-Task task_of(const ConvPair& pair, int sms) {
-  Task t{hopper_gemm_of(pair.first), hopper_gemm_of_results(pair.second), {}, sms};
+FusedGemm fused_gemm_of(const ConvPair& pair, int sms) {
+  FusedGemm t{hopper_gemm_of(pair.first), hopper_gemm_of_results(pair.second), {}, sms};
   if (pair.third) t.third = hopper_gemm_of_results(*pair.third);
   if (pair.shortcut) join(t, *t.second, *pair.shortcut);
   return t;
 }
-Task task_of(const WithShortcut& both, int sms) {
-  Task t{hopper_gemm_of(both.conv), {}, {}, sms};
+FusedGemm fused_gemm_of(const WithShortcut& both, int sms) {
+  FusedGemm t{hopper_gemm_of(both.conv), {}, {}, sms};
   join(t, t.first, both.shortcut);
   return t;
 }
-Task task_of(const Problem& problem, const std::optional<ConvPair>& pair, const GpuProperties& gpu) {
-  if (const auto both = with_shortcut_of(problem)) return task_of(*both, gpu.sms);
+FusedGemm fused_gemm_of(const Problem& problem, const std::optional<ConvPair>& pair, const GpuProperties& gpu) {
+  if (const auto both = with_shortcut_of(problem)) return fused_gemm_of(*both, gpu.sms);
   if (!pair) return {hopper_gemm_of(problem), {}, {}, gpu.sms, is_of_matrices(problem)};
-  return task_of(*pair, gpu.sms);
+  return fused_gemm_of(*pair, gpu.sms);
 }
 
 // Bytes that are read and written for each column of a row of the (last) product.
@@ -314,7 +314,7 @@ int64_t bytes_of_column(const Problem& problem, const std::optional<ConvPair>& p
   return gemm_result_bytes(pair ? pair->second : problem) / (problem.op.is<ops::GatedMatMul>() ? 2 : 1);
 }
 
-// A tile and what follows from it for a shape.
+// A configuration as this file reads it: a tile, and what follows from it for the GEMMs.
 struct Choice {
   const Tile* tile;
   bool patch = false;     // all taps read a patch of A
@@ -325,31 +325,31 @@ struct Choice {
 
 int64_t tile_rows(const Tile& tile) { return tile.rows * (tile.cooperative ? tile.consumers : 1); }
 // Chunks of N that the second product is computed in.
-int64_t chunks_of(const Task& t, const Tile& tile) {
+int64_t chunks_of(const FusedGemm& t, const Tile& tile) {
   return t.second ? ceil_div(t.second->columns, int64_t(tile.columns)) : 1;
 }
 // Chunks of the residual that are loaded at a time. Rows then have up to 128 bytes; TMA takes as long for a shorter
 // one.
-int64_t extra_chunks(const Task& t, const Tile& tile) {
+int64_t extra_chunks(const FusedGemm& t, const Tile& tile) {
   return std::min(chunks_of(t, tile), std::max<int64_t>(1, 128 / (tile.columns * size_of(t.last().result))));
 }
 // Columns that the kernel has of the third product, and K slices: all of the chunks that it is multiplied with.
-int64_t third_columns(const Task& t) { return t.third->columns <= 64 ? 64 : 128; }
-int64_t third_slices(const Task& t, const Tile& tile) {
+int64_t third_columns(const FusedGemm& t) { return t.third->columns <= 64 ? 64 : 128; }
+int64_t third_slices(const FusedGemm& t, const Tile& tile) {
   return ceil_div(chunks_of(t, tile) * tile.columns * t.third->element(), t.third->slice());
 }
 // Shared memory for the weights of the second product, its shortcut's and the third's.
-int64_t bytes_behind(const Task& t, const Tile& tile) {
+int64_t bytes_behind(const FusedGemm& t, const Tile& tile) {
   if (!t.second) return 0;
   const int64_t second =
       chunks_of(t, tile) * tile.columns * (t.second->slice() * t.second->slices() + t.first.slice() * t.held_slices());
   return second + (t.third ? third_columns(t) * t.third->slice() * third_slices(t, tile) : 0);
 }
-int64_t resident_bytes(const Task& t, const Choice& c) {
+int64_t resident_bytes(const FusedGemm& t, const Choice& c) {
   const int64_t slices = t.first.slices() + t.ring_slices();
   return (c.resident ? c.tile->columns * t.first.slice() * slices : 0) + bytes_behind(t, *c.tile);
 }
-int64_t array_bytes(const Task& t, const Choice& c) {
+int64_t array_bytes(const FusedGemm& t, const Choice& c) {
   if (c.tile->splits > 1) return 0;
   const int64_t first = t.second ? t.first.arrays * c.tile->columns * 4 : 0,
                 third = t.third ? t.third->arrays * third_columns(t) * 4 : 0,
@@ -358,24 +358,26 @@ int64_t array_bytes(const Task& t, const Choice& c) {
   return first + third + last * (c.resident || t.second ? 1 : 2 * c.tile->consumers);
 }
 // Rows of A that a stage of the ring has: of a patch those of a tile, and as many more as its taps reach.
-int64_t stage_rows(const Task& t, const Choice& c) { return tile_rows(*c.tile) + (c.patch ? t.first.reach() : 0); }
-int64_t stage_bytes(const Task& t, const Choice& c) {
+int64_t stage_rows(const FusedGemm& t, const Choice& c) { return tile_rows(*c.tile) + (c.patch ? t.first.reach() : 0); }
+int64_t stage_bytes(const FusedGemm& t, const Choice& c) {
   constexpr int64_t kAlignment = 1024;
   return round_up(stage_rows(t, c) * t.first.slice(), kAlignment) +
          (c.resident ? 0 : c.tile->columns * t.first.slice());
 }
-int64_t extra_bytes(const Task& t, const Choice& c) {
+int64_t extra_bytes(const FusedGemm& t, const Choice& c) {
   const int64_t row = t.held_slices() ? t.first.slice() * t.held_slices()
                                       : extra_chunks(t, *c.tile) * c.tile->columns * size_of(t.last().result);
   return c.extra_stages * (c.tile->cooperative ? 1 : c.tile->consumers) * (tile_rows(*c.tile) * row + 16);
 }
 int64_t partial_bytes(const Choice& c) { return c.tile->splits > 1 ? tile_rows(*c.tile) * c.tile->columns * 4 : 0; }
-int64_t slices_of_block(const Task& t, const Choice& c) { return ceil_div(t.first.slices(), int64_t(c.tile->splits)); }
+int64_t slices_of_block(const FusedGemm& t, const Choice& c) {
+  return ceil_div(t.first.slices(), int64_t(c.tile->splits));
+}
 // Stages of the ring that a block fills for a tile.
-int64_t steps_of(const Task& t, const Choice& c) {
+int64_t steps_of(const FusedGemm& t, const Choice& c) {
   return c.patch ? t.first.channel_slices() : slices_of_block(t, c) + t.ring_slices();
 }
-int64_t stages_of(const Task& t, const Choice& c) {
+int64_t stages_of(const FusedGemm& t, const Choice& c) {
   const int64_t room = c.tile->shared_bytes() - kTurnBytes - resident_bytes(t, c) - extra_bytes(t, c) -
                        array_bytes(t, c) - partial_bytes(c);
   // With few slices a shallow ring leaves room for more blocks. Its depth comes in steps, so that shapes share kernels.
@@ -384,20 +386,20 @@ int64_t stages_of(const Task& t, const Choice& c) {
   return std::min(wanted, room / (stage_bytes(t, c) + 16));
 }
 // Blocks of the grid. With a resident B a block stays on one N tile, so their number is a multiple of the N tiles.
-int64_t blocks_of(const Task& t, const Choice& c) {
+int64_t blocks_of(const FusedGemm& t, const Choice& c) {
   const int64_t across = ceil_div(t.first.columns, int64_t(c.tile->columns));
   const int64_t blocks = int64_t(t.sms) / c.tile->sharers * c.tile->sharers * c.tile->blocks();
   return c.resident ? blocks / across * across : blocks;
 }
 // Rows that tiles are cut from.
-int64_t rows_of(const Task& t, const Choice& c) { return c.patch ? t.first.padded_rows() : t.first.rows; }
-int64_t tiles_of(const Task& t, const Choice& c) {
+int64_t rows_of(const FusedGemm& t, const Choice& c) { return c.patch ? t.first.padded_rows() : t.first.rows; }
+int64_t tiles_of(const FusedGemm& t, const Choice& c) {
   return t.first.matrices * ceil_div(rows_of(t, c), tile_rows(*c.tile)) *
          ceil_div(t.first.columns, int64_t(c.tile->columns));
 }
 
 // Tiles that are walked: those that blocks with the same columns have at a time are one.
-int64_t walked_tiles(const Task& t, const Choice& c) {
+int64_t walked_tiles(const FusedGemm& t, const Choice& c) {
   const Tile& tile = *c.tile;
   return t.first.matrices * ceil_div(rows_of(t, c), tile_rows(tile) * tile.sharers) *
          ceil_div(t.first.columns, int64_t(tile.columns));
@@ -405,7 +407,7 @@ int64_t walked_tiles(const Task& t, const Choice& c) {
 
 // Whether the sums of a fused pair's products and the operands between them fit into the registers of a thread, beside
 // what the loops and epilogues take, as ptxas showed it by what it spilled.
-bool registers_fit(const Task& t, const Tile& tile, bool patch) {
+bool registers_fit(const FusedGemm& t, const Tile& tile, bool patch) {
   if (t.third && t.third->columns > 128) return false;
   const int64_t third = t.third ? third_columns(t) / 2 + tile.columns * t.third->element() / 8 : 0,
                 between = t.second->slice() * t.second->slices() / 32 * 4,
@@ -415,12 +417,12 @@ bool registers_fit(const Task& t, const Tile& tile, bool patch) {
 }
 
 // Whether the sums of a product and what a shortcut gives for them fit likewise.
-bool shortcut_fits_registers(const Task& t, const Tile& tile) {
+bool shortcut_fits_registers(const FusedGemm& t, const Tile& tile) {
   const int64_t blocks = tile.rows / 64;
   return blocks * (tile.columns / 2 + tile.columns * t.joined_bytes / 8) + 24 + 8 * blocks <= tile.registers();
 }
 
-bool columns_fit(const Task& t, const Tile& tile, bool patch) {
+bool columns_fit(const FusedGemm& t, const Tile& tile, bool patch) {
   if (t.shortcut && !t.second && (patch || tile.splits > 1 || tile.sharers > 1 || !shortcut_fits_registers(t, tile)))
     return false;
   if (tile.columns % (4 * t.first.v()) || tile.columns % (4 * t.last().v())) return false;
@@ -443,7 +445,7 @@ bool takes_patch(const HopperGemm& s, int64_t rows) {
 
 // Nothing if the tile does not fit. A resident B must leave some stages and serve at least two tiles; buffers for the
 // residual must leave some stages, too. With a `patch` the first of them may leave the fewest, as a stage has more.
-std::optional<Choice> choice_of(const Task& t, const Tile& tile, bool patch) {
+std::optional<Choice> choice_of(const FusedGemm& t, const Tile& tile, bool patch) {
   const int64_t kEnough = patch ? 3 : 4;
   if (!columns_fit(t, tile, patch)) return {};
   Choice choice{&tile};
@@ -477,7 +479,7 @@ std::optional<Choice> choice_of(const Task& t, const Tile& tile, bool patch) {
 // Stores by TMA are worth it from a number of tiles per consumer on, because a block must wait until TMA has read its
 // last tile. On an H200, ResNet-50's residuals took up to 9 % longer with 1 or 2 tiles, and 1 to 5 % less in INT8 with
 // 8 or more.
-bool worth_storing(const Task& t, const Choice& c) {
+bool worth_storing(const FusedGemm& t, const Choice& c) {
   constexpr int64_t kFewest = 4;
   const int64_t warpgroups = blocks_of(t, c) * (c.tile->cooperative ? 1 : c.tile->consumers);
   return c.extra_stages > 0 && !t.held_slices() && !c.patch && !t.first.computed_b &&
@@ -486,12 +488,12 @@ bool worth_storing(const Task& t, const Choice& c) {
 
 // Whether all SMs load at once, so that less from L2 is worth a cluster. Convolutions have few weights, which stay in
 // shared memory.
-bool fills_gpu(const Task& t, const Tile& tile) {
+bool fills_gpu(const FusedGemm& t, const Tile& tile) {
   return t.is_product && !t.first.computed_b && tiles_of(t, {&tile}) >= blocks_of(t, {&tile});
 }
 
 // Whether a block has several tiles of patches, so that the weights, which come first, are worth the wait.
-bool worth_a_patch(const Task& t, const Choice& c) { return tiles_of(t, c) > blocks_of(t, c); }
+bool worth_a_patch(const FusedGemm& t, const Choice& c) { return tiles_of(t, c) > blocks_of(t, c); }
 
 // Of the products of transformers that fill an H200, none was as fast with these tiles as with the best one.
 bool is_small(const Tile& tile) {
@@ -501,7 +503,7 @@ bool is_small(const Tile& tile) {
 // A rough estimate in clocks, which ranks candidates; only the top of the ranking is measured. An SM multiplies
 // 64 x 64 x 32 bytes in 32 clocks. Per clock it loads 64 bytes from L2, or 44 if all SMs load, and 14 bytes go to and
 // from memory.
-double expected_clocks(const Task& t, const Choice& c, int64_t result_bytes) {
+double expected_clocks(const FusedGemm& t, const Choice& c, int64_t result_bytes) {
   const Tile& tile = *c.tile;
   const int64_t rows = tile_rows(tile), columns = chunks_of(t, tile) * tile.columns,
                 parts = tiles_of(t, c) * tile.splits;
@@ -522,12 +524,12 @@ double expected_clocks(const Task& t, const Choice& c, int64_t result_bytes) {
 
 // Whether tiles are walked along the rows first: of large weights L2 keeps nothing for the next row of tiles, and they
 // are loaded once if it keeps what they are multiplied with. A block with a resident B must stay on its columns.
-bool walks_along_rows(const Task& t, const Choice& c, const GpuProperties& gpu) {
+bool walks_along_rows(const FusedGemm& t, const Choice& c, const GpuProperties& gpu) {
   const int64_t a = t.first.rows * t.first.channels, b = t.first.packed_columns() * t.first.packed_depth();
   return !c.resident && !t.second && !t.first.computed_b && b * t.first.element() > gpu.l2_bytes / 4 && a < b;
 }
 
-std::span<const Tile> tiles_for(const Task& t) {
+std::span<const Tile> tiles_for(const FusedGemm& t) {
   if (t.third) return kTilesOfThree;
   if (t.second) return kPairTiles;
   return kTiles;
@@ -556,13 +558,13 @@ std::vector<Layout> layouts_of_inputs(const Problem& problem, const std::optiona
 }  // namespace
 
 bool shortcut_fits(const WithShortcut& both) {
-  const Task t = task_of(both, 0);
+  const FusedGemm t = fused_gemm_of(both, 0);
   return std::ranges::any_of(
       kTiles, [&](const Tile& tile) { return columns_fit(t, tile, false) && stages_of(t, {&tile}) >= kFewestStages; });
 }
 
 bool pair_fits(const ConvPair& pair) {
-  const Task t = task_of(pair, 0);  // shared memory and registers alone decide
+  const FusedGemm t = fused_gemm_of(pair, 0);  // shared memory and registers alone decide
   return std::ranges::any_of(tiles_for(t), [&](const Tile& tile) {
     Choice choice{&tile};
     choice.extra_stages = t.held_slices() ? 1 : 0;
@@ -572,7 +574,7 @@ bool pair_fits(const ConvPair& pair) {
 
 std::vector<Config> hopper_gemm_configs(const Problem& problem, const GpuProperties& gpu) {
   const auto pair = conv_pair_of(problem);
-  const Task t = task_of(problem, pair, gpu);
+  const FusedGemm t = fused_gemm_of(problem, pair, gpu);
   const int64_t result_bytes = bytes_of_column(problem, pair);
   std::vector<std::pair<double, std::string>> candidates;
   std::vector<std::string> patches;  // beside them: their loads are not what the estimate ranks by
@@ -600,7 +602,7 @@ std::vector<Config> hopper_gemm_configs(const Problem& problem, const GpuPropert
 
 namespace {
 
-Choice choice_of(const Task& t, std::string_view text) {
+Choice choice_of(const FusedGemm& t, std::string_view text) {
   std::string_view of_tile = text;
   const auto cut = [&](std::string_view suffix) {
     const bool there = of_tile.ends_with(suffix);
@@ -847,7 +849,7 @@ std::string HopperGemmConstants::text() const {
 
 double hopper_gemm_expected_clocks(const Problem& problem, const Config& config, const GpuProperties& gpu) {
   const auto pair = conv_pair_of(problem);
-  const Task t = task_of(problem, pair, gpu);
+  const FusedGemm t = fused_gemm_of(problem, pair, gpu);
   // What B costs where it is computed is not in the estimate: on an H200 other kernels were faster than those of a
   // third of their clocks.
   if (t.first.computed_b) return -1;
@@ -856,7 +858,7 @@ double hopper_gemm_expected_clocks(const Problem& problem, const Config& config,
 
 Recipe::Work hopper_gemm_work(const Problem& whole, const Config& config, const GpuProperties& gpu) {
   const auto pair = conv_pair_of(whole);
-  const Task t = task_of(whole, pair, gpu);
+  const FusedGemm t = fused_gemm_of(whole, pair, gpu);
   const auto behind = conv_behind_prologue(whole);
   const auto both = with_shortcut_of(whole);
   const Problem& problem = both ? both->conv : behind ? *behind : whole;
