@@ -58,10 +58,9 @@ Recipe::Work channels_work(const Problem& problem) {
   job.overlap = true;
   job.slots = {
       {Slot::Kind::input, 0, 0}, {Slot::Kind::input, 1, 0}, {Slot::Kind::output, 0, 0}, {Slot::Kind::fault, 0, 0}};
-  job.source.text =
-      concat("#include \"backends/cuda/support/memory.cuh\"\nusing Element = ", word_type(bytes),
-             ";\nusing At = ", problem.inputs[1].type.dtype == DType::i64 ? "i64" : "i32",
-             ";\nconstexpr int V = ", together, ";\n#include \"backends/cuda/gather/gather_channels.cu\"\n");
+  job.source.text = concat(include_line("support/memory.cuh"), type_alias("Element", word_type(bytes)),
+                           type_alias("At", problem.inputs[1].type.dtype == DType::i64 ? "i64" : "i32"),
+                           int_constants({{"V", together}}), include_line("gather/gather_channels.cu"));
   job.parameters = ParameterWriter().put(uint32_t(count)).put_divisor(to / together).put(from).finish();
   job.shape.block = {256, 1, 1};
   job.shape.grid = {blocks_for(count, 256), 1, 1};
@@ -114,13 +113,12 @@ Recipe::Work work(const Problem& problem, const Config& config, const GpuPropert
     const std::vector<DType> dtypes{DType::i64};
     code = program_code(made->index, dtypes, "index_of", numbers);
   }
-  job.source.text =
-      concat("#include \"backends/cuda/support/memory.cuh\"\n", code.text, macro("NUMBERS", numbers.text()),
-             macro("INDEX(x)", code.call.empty() ? std::string("i64(x)") : concat(code.call, "(x))")),
-             "using Piece = ", bytes == 16 ? "Vec<u32, 4>" : word_type(bytes),
-             ";\nusing At = ", problem.inputs[1].type.dtype == DType::i64 ? "i64" : "i32",
-             ";\nconstexpr int KIND = ", int(op.kind), ", LENGTH = ", length, ", RANK = ", walk_sizes.size(),
-             ";\n#include \"backends/cuda/gather/gather.cu\"\n");
+  job.source.text = concat(include_line("support/memory.cuh"), code.text, macro("NUMBERS", numbers.text()),
+                           macro("INDEX(x)", code.call.empty() ? std::string("i64(x)") : concat(code.call, "(x))")),
+                           type_alias("Piece", bytes == 16 ? "Vec<u32, 4>" : word_type(bytes)),
+                           type_alias("At", problem.inputs[1].type.dtype == DType::i64 ? "i64" : "i32"),
+                           int_constants({{"KIND", int(op.kind)}, {"LENGTH", length}, {"RANK", walk_sizes.size()}}),
+                           include_line("gather/gather.cu"));
   ParameterWriter writer;
   writer.put(uint32_t(count)).put_divisor(per_position).put_divisor(per_outer).put(outer_stride);
   for (int64_t k = 0; k < length; ++k) writer.put(in[first + size_t(k)]);

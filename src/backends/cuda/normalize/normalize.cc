@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "backends/cuda/rows/row_programs.h"
+#include "backends/cuda/support/constants.h"
 #include "backends/cuda/support/half_steps.h"
 #include "base/checked.h"
 #include "graph/ops/fused_decode.h"
@@ -154,11 +155,18 @@ struct Shares {
     return block * g.slots() * g.moments() + tile / g.group * (parts * g.moments() + 12);
   }
   std::string constants(const Groups& g, const RowTexts& texts, int64_t held, int64_t ahead) const {
-    return concat("constexpr int BLOCK = ", block, ", ACROSS = ", across, ", DOWN = ", down, ", TILE = ", tile,
-                  ", GROUP = ", g.group, ", CHANNELS = ", g.channels, ", PITCH = ", g.pitch,
-                  ", GIVEN_BYTES = ", g.given, ", HELD = ", held, ", AHEAD = ", ahead,
-                  ";\nconstexpr unsigned POSITIONS = ", g.positions, ";\nconstexpr bool EXACT = ", g.exact,
-                  ", FIXED_OF_CHANNELS = ", g.images && texts.fixed_along_last(), ";\n");
+    return concat(int_constants({{"BLOCK", block},
+                                 {"ACROSS", across},
+                                 {"DOWN", down},
+                                 {"TILE", tile},
+                                 {"GROUP", g.group},
+                                 {"CHANNELS", g.channels},
+                                 {"PITCH", g.pitch},
+                                 {"GIVEN_BYTES", g.given},
+                                 {"HELD", held},
+                                 {"AHEAD", ahead}}),
+                  constants_of<int64_t>("unsigned", {{"POSITIONS", g.positions}}),
+                  bool_constants({{"EXACT", g.exact}, {"FIXED_OF_CHANNELS", g.images && texts.fixed_along_last()}}));
   }
 };
 
@@ -199,8 +207,8 @@ struct Once {
     const RowTexts texts(problem, config, g.rows);
     Recipe::Work out;
     Job job = texts.job("normalize/group_norm", "group_norm", g.vector, true,
-                        concat(shares.constants(g, texts, held, ahead), "constexpr int LEAST = ", least,
-                               ";\nconstexpr bool ALL_HELD = ", all_held(), ";\n#define SPLITS ", splits, '\n'));
+                        concat(shares.constants(g, texts, held, ahead), int_constants({{"LEAST", least}}),
+                               bool_constants({{"ALL_HELD", all_held()}}), macro("SPLITS", splits)));
     job.shape.block = {uint32_t(shares.block), 1, 1};
     job.shape.grid = {blocks_for(blocks, 1), 1, 1};
     job.shape.shared_bytes = uint32_t(held * shares.block * g.given + shares.shared(g, splits));
@@ -222,7 +230,7 @@ Recipe::Work twice_work(const Problem& problem, const Config& config, const Grou
   };
   const int64_t chunks = std::min<int64_t>(parts(4), 64), most = parts(8);
   const std::string constants =
-      concat(shares.constants(g, texts, 0, 4), "constexpr int CHUNKS = ", chunks, ", PARTS = ", most, ";\n");
+      concat(shares.constants(g, texts, 0, 4), int_constants({{"CHUNKS", chunks}, {"PARTS", most}}));
   Recipe::Work out;
   for (const bool sums : {true, false}) {
     Job job = texts.job(concat("normalize/group_", sums ? "sums" : "results"), sums ? "group_sums" : "group_results",

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "backends/cuda/recipe.h"
+#include "backends/cuda/support/constants.h"
 #include "backends/cuda/support/program_code.h"
 
 namespace temper::cuda {
@@ -58,11 +59,10 @@ Recipe::Work work(const Problem& problem, const Config& config, const GpuPropert
   job.overlap = true;
   job.slots = {
       {Slot::Kind::input, 0, 0}, {Slot::Kind::input, has_value(problem) ? 1 : 0, 0}, {Slot::Kind::output, 0, 0}};
-  job.source.text =
-      concat("#include \"backends/cuda/support/scalar.cuh\"\nusing Element = ", word_type(bytes),
-             ";\nusing Index = ", small_positions(count) ? "u32" : "u64", ";\nconstexpr int RANK = ", sizes.size(),
-             ", KIND = ", int(op.kind), ";\nconstexpr bool HAS_VALUE = ", has_value(problem),
-             ";\n#include \"backends/cuda/pad/pad.cu\"\n");
+  job.source.text = concat(include_line("support/scalar.cuh"), type_alias("Element", word_type(bytes)),
+                           type_alias("Index", small_positions(count) ? "u32" : "u64"),
+                           int_constants({{"RANK", sizes.size()}, {"KIND", int(op.kind)}}),
+                           bool_constants({{"HAS_VALUE", has_value(problem)}}), include_line("pad/pad.cu"));
   job.shape.block = {256, 1, 1};
   job.shape.grid = {blocks_for(count, 256), 1, 1};
   ParameterWriter writer;

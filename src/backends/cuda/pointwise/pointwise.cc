@@ -232,12 +232,12 @@ Recipe::Work work(const Problem& problem, const Config& config, const GpuPropert
   ProgramNumbers numbers;
   const ProgramCode code = program_code(program, dtypes, "program", numbers);
   job.source.text =
-      concat("#include \"backends/cuda/support/scalar.cuh\"\n", code.text, macro("NUMBERS", numbers.text()),
-             "constexpr int V = ", vector, ", RANK = ", axes.sizes.size(), ", WALKED = ", walked.size(),
-             ";\nusing Index = ", index, ";\nusing Output = ", memory_type(output.dtype), ";\n#define INPUTS ", inputs,
-             "\n#define RESULT ", part ? concat("at[", walked.size() - 1, ']') : "first", "\n#define LOADS", loads,
-             "\n#define CALL ", code.call, call, ")\n#define TAIL_CALL ", code.call, tail,
-             ")\n#include \"backends/cuda/pointwise/pointwise.cu\"\n");
+      concat(include_line("support/scalar.cuh"), code.text, macro("NUMBERS", numbers.text()),
+             int_constants({{"V", vector}, {"RANK", axes.sizes.size()}, {"WALKED", walked.size()}}),
+             type_alias("Index", index), type_alias("Output", memory_type(output.dtype)), macro("INPUTS", inputs),
+             macro("RESULT", part ? concat("at[", walked.size() - 1, ']') : "first"), "#define LOADS", loads, '\n',
+             macro("CALL", concat(code.call, call, ')')), macro("TAIL_CALL", concat(code.call, tail, ')')),
+             include_line("pointwise/pointwise.cu"));
   job.shape.block = {256, 1, 1};
   job.shape.grid = {blocks_for(count, 256 * vector), 1, 1};
   job.parameters =

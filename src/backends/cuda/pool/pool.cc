@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "backends/cuda/recipe.h"
+#include "backends/cuda/support/constants.h"
 #include "backends/cuda/support/program_code.h"
 #include "graph/ops/window.h"
 
@@ -66,11 +67,17 @@ Job channels_job(const Problem& problem, int64_t vector) {
                     : x.dtype == DType::i8 && vector >= 4 ? 4
                     : x.dtype == DType::u8 && vector >= 4 ? 5
                                                           : 0;
-  job.source.text = concat("#include \"backends/cuda/support/scalar.cuh\"\nconstexpr int KIND = ", int(op.kind),
-                           ", LANES = 1, KEPT = 1, REDUCED = 1, KERNEL_H = ", kernel[0], ", KERNEL_W = ", kernel[1],
-                           ", V = ", vector, ";\nconstexpr bool INCLUDE_PADDING = ", op.count_include_pad,
-                           ";\n#define INPUT ", input, "\nusing Index = u32;\nusing Input = ", memory_type(x.dtype),
-                           ";\nusing Output = Input;\n", "#include \"backends/cuda/pool/pool_channels.cu\"\n");
+  job.source.text = concat(include_line("support/scalar.cuh"),
+                           int_constants({{"KIND", int(op.kind)},
+                                          {"LANES", 1},
+                                          {"KEPT", 1},
+                                          {"REDUCED", 1},
+                                          {"KERNEL_H", kernel[0]},
+                                          {"KERNEL_W", kernel[1]},
+                                          {"V", vector}}),
+                           bool_constants({{"INCLUDE_PADDING", op.count_include_pad}}), macro("INPUT", input),
+                           type_alias("Index", "u32"), type_alias("Input", memory_type(x.dtype)),
+                           type_alias("Output", "Input"), include_line("pool/pool_channels.cu"));
   const int64_t vectors = in[1] / vector, count = element_count(dims) / vector;
   job.shape.block = {256, 1, 1};
   job.shape.grid = {blocks_for(count, 256), 1, 1};
@@ -148,12 +155,13 @@ Recipe::Work work(const Problem& problem, const Config& config, const GpuPropert
   job.entry = "pool";
   job.overlap = true;
   job.slots = {{Slot::Kind::input, 0, 0}, {Slot::Kind::output, 0, 0}, {Slot::Kind::output, op.with_indices ? 1 : 0, 0}};
-  job.source.text =
-      concat("#include \"backends/cuda/support/scalar.cuh\"\nconstexpr int KIND = ", int(op.kind),
-             ", LANES = 1, KEPT = 1, REDUCED = 1;\n", "constexpr bool INCLUDE_PADDING = ", op.count_include_pad,
-             ", INDICES = ", op.with_indices, ", COLUMN_MAJOR = ", op.column_major,
-             ";\nusing Index = ", small_positions(count) ? "u32" : "u64", ";\nusing Input = ", memory_type(x.dtype),
-             ";\n#include \"backends/cuda/pool/pool.cu\"\n");
+  job.source.text = concat(
+      include_line("support/scalar.cuh"),
+      int_constants({{"KIND", int(op.kind)}, {"LANES", 1}, {"KEPT", 1}, {"REDUCED", 1}}),
+      bool_constants(
+          {{"INCLUDE_PADDING", op.count_include_pad}, {"INDICES", op.with_indices}, {"COLUMN_MAJOR", op.column_major}}),
+      type_alias("Index", small_positions(count) ? "u32" : "u64"), type_alias("Input", memory_type(x.dtype)),
+      include_line("pool/pool.cu"));
   job.shape.block = {256, 1, 1};
   job.shape.grid = {blocks_for(count, 256), 1, 1};
   ParameterWriter writer;

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "backends/cuda/rows/rows.h"
+#include "backends/cuda/support/constants.h"
 #include "backends/cuda/support/half_steps.h"
 #include "backends/cuda/support/program_code.h"
 #include "base/checked.h"
@@ -110,13 +111,18 @@ std::optional<Job> columns_job(const Problem& problem, const Config& config, con
   job.entry = "reduce_columns";
   job.overlap = true;
   job.slots = {{Slot::Kind::input, 0, 0}, {Slot::Kind::output, 0, 0}};
-  job.source.text = concat(
-      "#include \"backends/cuda/support/scalar.cuh\"\nconstexpr int LANES = 1, KEPT = 1, REDUCED = 1"
-      ", KIND = ",
-      int(op.kind), ", ACROSS = ", across, ", V = ", vector, ", THREADS = ", threads,
-      ";\nconstexpr bool EXACT = ", exact, ";\nusing Index = u32;\nusing Input = ", memory_type(x.dtype),
-      ";\nusing Output = ", memory_type(problem.outputs[0].type.dtype), ";\n", programs_text(problem),
-      "#include \"backends/cuda/reduce/reduce_columns.cu\"\n");
+  job.source.text =
+      concat(include_line("support/scalar.cuh"),
+             int_constants({{"LANES", 1},
+                            {"KEPT", 1},
+                            {"REDUCED", 1},
+                            {"KIND", int(op.kind)},
+                            {"ACROSS", across},
+                            {"V", vector},
+                            {"THREADS", threads}}),
+             bool_constants({{"EXACT", exact}}), type_alias("Index", "u32"), type_alias("Input", memory_type(x.dtype)),
+             type_alias("Output", memory_type(problem.outputs[0].type.dtype)), programs_text(problem),
+             include_line("reduce/reduce_columns.cu"));
   job.parameters =
       ParameterWriter().put(uint32_t(columns->n)).put(uint32_t(columns->inner)).put_divisor(column_blocks).finish();
   job.shape.block = {uint32_t(threads), 1, 1};
@@ -142,7 +148,7 @@ Recipe::Work work(const Problem& problem, const Config& config, const GpuPropert
       return out;
     }
   return rows_work(x, config.inputs[0], op.axes, out_strides, problem.outputs[0].type.dtype, "reduce",
-                   concat(programs_text(problem), "constexpr int KIND = ", int(op.kind), ";\n"), 0);
+                   concat(programs_text(problem), int_constants({{"KIND", int(op.kind)}})), 0);
 }
 
 }  // namespace

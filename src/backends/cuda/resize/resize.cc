@@ -205,13 +205,14 @@ Recipe::Work work(const Problem& problem, const Config& config, const GpuPropert
   job.entry = "resize";
   job.overlap = true;
   job.slots = {{Slot::Kind::input, 0, 0}, {Slot::Kind::packed, 0, 0}, {Slot::Kind::output, 0, 0}};
-  job.source.text =
-      concat("#include \"backends/cuda/support/scalar.cuh\"\nconstexpr int RANK = ", sizes.size(),
-             ", RESIZED = ", starts.size(), ", UNROLL = ", all_taps > kUnrolled ? 1 : kUnrolled,
-             ";\n__device__ constexpr int TAPS[] = {", taps, "}, AXIS[] = {", axes,
-             "};\nconstexpr bool NEAREST = ", moves_elements(op), ", ROUND = ", !is_float(x.dtype),
-             ";\nusing Index = ", small_positions(count) ? "u32" : "u64", ";\nusing Input = ", memory_type(x.dtype),
-             ";\nusing Wide = ", narrow ? "float" : "double", ";\n#include \"backends/cuda/resize/resize.cu\"\n");
+  job.source.text = concat(
+      include_line("support/scalar.cuh"),
+      int_constants(
+          {{"RANK", sizes.size()}, {"RESIZED", starts.size()}, {"UNROLL", all_taps > kUnrolled ? 1 : kUnrolled}}),
+      "__device__ constexpr int TAPS[] = {", taps, "}, AXIS[] = {", axes, "};\n",
+      bool_constants({{"NEAREST", moves_elements(op)}, {"ROUND", !is_float(x.dtype)}}),
+      type_alias("Index", small_positions(count) ? "u32" : "u64"), type_alias("Input", memory_type(x.dtype)),
+      type_alias("Wide", narrow ? "float" : "double"), include_line("resize/resize.cu"));
   job.shape.block = {256, 1, 1};
   job.shape.grid = {blocks_for(count, 256), 1, 1};
   ParameterWriter writer;

@@ -48,9 +48,13 @@ struct Shares {
   bool held = false, loop = false, fixed_held = false;
 
   std::string constants(bool full, bool early, bool exact) const {
-    return concat("constexpr int THREADS = ", threads, ", ITEMS = ", items, ", BLOCK = ", block, ", LEAST = ", least,
-                  ";\nconstexpr bool HELD = ", held, ", LOOP = ", loop, ", FULL = ", full,
-                  ", FIXED_HELD = ", fixed_held, ", EARLY = ", early, ", EXACT = ", exact, ";\n");
+    return int_constants({{"THREADS", threads}, {"ITEMS", items}, {"BLOCK", block}, {"LEAST", least}}) +
+           bool_constants({{"HELD", held},
+                           {"LOOP", loop},
+                           {"FULL", full},
+                           {"FIXED_HELD", fixed_held},
+                           {"EARLY", early},
+                           {"EXACT", exact}});
   }
 };
 
@@ -234,14 +238,23 @@ Job RowTexts::job(std::string_view file, std::string_view entry, int64_t vector,
   }
   const auto result = [&](size_t i, std::string_view held) {
     const std::string_view type = memory_type(problem_.outputs[i].type.dtype);
-    return concat("  Finished<", type, "> f", i, "[V];\n#pragma unroll\n  for (int k = 0; k < V; ++k) f", i,
-                  "[k] = ", held, ";\n  Vec<", type, ", V> r", i, ";\n  store_results<", type, ", V>(r", i, ".at, f", i,
-                  ");\n  store_to_row<", access(1 + i, vector, whole_rows), ", ", 1 + i, ">(p, row.out", i,
-                  ", first, whole, r", i, ");\n");
+    const std::string finished = concat('f', i), stored = concat('r', i), out = concat("row.out", i);
+    return concat("  Finished<", type, "> ", finished, "[V];\n#pragma unroll\n  for (int k = 0; k < V; ++k) ", finished,
+                  "[k] = ", held, ";\n") +
+           concat("  Vec<", type, ", V> ", stored, ";\n  store_results<", type, ", V>(", stored, ".at, ", finished,
+                  ");\n") +
+           concat("  store_to_row<", access(1 + i, vector, whole_rows), ", ", 1 + i, ">(p, ", out, ", first, whole, ",
+                  stored, ");\n");
   };
   std::vector<DType> before, behind{value};
   for (size_t i = 0; i < inputs; ++i) (i < own ? before : behind).push_back(problem_.inputs[i].type.dtype);
-  constexpr std::string_view kHead = "(const RowParameters& p, const RowTensors& row, i64 first, bool whole, ";
+  const auto structure = [](std::string_view name, std::string_view members_text) {
+    return concat("struct ", name, " {\n", members_text, "};\n");
+  };
+  const auto function = [](std::string_view name, std::string_view more, std::string_view body) {
+    return concat("DEVICE void ", name, "(const RowParameters& p, const RowTensors& row, i64 first, bool whole, ", more,
+                  ") {\n", body, "}\n");
+  };
 
   ProgramNumbers numbers;
   const ProgramCode prologue = program_code(op_.prologue, before, "prologue", numbers),
@@ -252,27 +265,32 @@ Job RowTexts::job(std::string_view file, std::string_view entry, int64_t vector,
   job.slots = tensors_.slots;
   for (const PickedRow& row : op_.picked) job.slots.push_back({Slot::Kind::input, int(row.index), 0});
   if (!op_.picked.empty()) job.slots.push_back({Slot::Kind::fault, 0, 0});
-  job.source.text = concat(
-      "#include \"backends/cuda/support/memory.cuh\"\nconstexpr int V = ", vector, ", KEPT = ", kept.sizes.size(),
-      ", REDUCED = ", reduced.sizes.size(), ", OPERANDS = ", count, ";\nconstexpr bool ALIGNED = ", aligned(vector),
-      ";\nusing Index = ", small_positions(std::max(rows, n)) ? "u32" : "u64", ";\nusing Value = ", held_type(value),
-      ";\n", op_.constants, constants, macro("NUMBERS", numbers.text()), "#define PARAMETERS ", parameters,
-      "\n#define ROW_TENSORS {", pointers, "}\n#include \"backends/cuda/rows/row_programs.cuh\"\n", prologue.text,
-      epilogue.text, "struct RowTensors {\n", members, "};\nstruct Given {\n", given, "};\nstruct Fixed {\n", fixed,
-      "};\n",
-      op_.picked.empty()
-          ? ""
-          : "DEVICE i64 picked(const i64* index, i64 count, Fault* fault) {\n  i64 at = *index;\n  return "
-            "resolve_index(at, count, fault) ? at : 0;\n}\n",
-      "DEVICE RowTensors moved(const RowTensors& tensors, const i64 (&at)[OPERANDS]) {\n  return {", moved,
-      "};\n}\nDEVICE void read_given", kHead, "Given& given) {\n", read_given,
-      "}\nDEVICE void take_given(const RowParameters& p, const Given& given, Value (&x)[V]) {\n#pragma unroll\n  for "
-      "(int k = 0; k < V; ++k) "
-      "x[k] = ",
-      prologue.call, take, ");\n}\nDEVICE void read_fixed", kHead, "Fixed& fixed) {\n", read_fixed,
-      "}\nDEVICE void write_row", kHead, "const Fixed& fixed, const Value (&x)[V], const Value (&y)[V]) {\n",
-      read_others, result(0, concat(epilogue.call, "y[k]", behind_arguments, ")")),
-      op_.gives_input ? result(1, "x[k]") : "", "}\n#include \"backends/cuda/", file, ".cu\"\n");
+  const std::string constants_text =
+      int_constants(
+          {{"V", vector}, {"KEPT", kept.sizes.size()}, {"REDUCED", reduced.sizes.size()}, {"OPERANDS", count}}) +
+      bool_constants({{"ALIGNED", aligned(vector)}}) +
+      type_alias("Index", small_positions(std::max(rows, n)) ? "u32" : "u64") + type_alias("Value", held_type(value)) +
+      op_.constants + constants;
+  const std::string picked_text =
+      op_.picked.empty() ? ""
+                         : "DEVICE i64 picked(const i64* index, i64 count, Fault* fault) {\n  i64 at = *index;\n"
+                           "  return resolve_index(at, count, fault) ? at : 0;\n}\n";
+  const std::string moved_text = concat(
+      "DEVICE RowTensors moved(const RowTensors& tensors, const i64 (&at)[OPERANDS]) {\n  return {", moved, "};\n}\n");
+  const std::string take_given = concat(
+      "DEVICE void take_given(const RowParameters& p, const Given& given, Value (&x)[V]) {\n#pragma unroll\n"
+      "  for (int k = 0; k < V; ++k) x[k] = ",
+      prologue.call, take, ");\n}\n");
+  const std::string results = concat(read_others, result(0, concat(epilogue.call, "y[k]", behind_arguments, ")")),
+                                     op_.gives_input ? result(1, "x[k]") : "");
+  job.source.text = concat(include_line("support/memory.cuh"), constants_text, macro("NUMBERS", numbers.text()),
+                           macro("PARAMETERS", parameters), macro("ROW_TENSORS", concat('{', pointers, '}')),
+                           include_line("rows/row_programs.cuh"), prologue.text, epilogue.text) +
+                    structure("RowTensors", members) + structure("Given", given) + structure("Fixed", fixed) +
+                    picked_text + moved_text + function("read_given", "Given& given", read_given) + take_given +
+                    function("read_fixed", "Fixed& fixed", read_fixed) +
+                    function("write_row", "const Fixed& fixed, const Value (&x)[V], const Value (&y)[V]", results) +
+                    include_line(concat(file, ".cu"));
   ParameterWriter writer;
   writer.put(uint64_t(rows))
       .put(uint64_t(n))

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "backends/axes.h"
+#include "backends/cuda/support/constants.h"
 #include "backends/cuda/support/program_code.h"
 
 namespace temper::cuda {
@@ -41,11 +42,12 @@ Recipe::Work rows_work(const TensorType& x, Layout layout, const std::vector<int
   job.entry = entry;
   job.overlap = true;
   job.slots = {{Slot::Kind::input, 0, 0}, {Slot::Kind::output, 0, 0}};
-  job.source.text = concat("#include \"backends/cuda/support/scalar.cuh\"\nconstexpr int LANES = ", lanes,
-                           ", KEPT = ", kept.sizes.size(), ", REDUCED = ", reduced.sizes.size(),
-                           ";\nusing Index = ", small_positions(std::max(rows, n)) ? "u32" : "u64",
-                           ";\nusing Input = ", memory_type(x.dtype), ";\nusing Output = ", memory_type(output), ";\n",
-                           constants, "#include \"backends/cuda/", entry, '/', entry, ".cu\"\n");
+  job.source.text =
+      concat(include_line("support/scalar.cuh"),
+             int_constants({{"LANES", lanes}, {"KEPT", kept.sizes.size()}, {"REDUCED", reduced.sizes.size()}}),
+             type_alias("Index", small_positions(std::max(rows, n)) ? "u32" : "u64"),
+             type_alias("Input", memory_type(x.dtype)), type_alias("Output", memory_type(output)), constants,
+             include_line(concat(entry, '/', entry, ".cu")));
   job.shape.block = {256, 1, 1};
   job.shape.grid = {blocks_for(rows * lanes, 256), 1, 1};
   job.parameters = ParameterWriter()

@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "backends/cuda/recipe.h"
+#include "backends/cuda/support/constants.h"
 #include "backends/cuda/support/program_code.h"
 #include "base/checked.h"
 
@@ -69,8 +70,8 @@ Recipe::Work work(const Problem& problem, const Config&, const GpuProperties& gp
   for (int64_t k = 0; k < length; ++k) finding.put(uint32_t(inner == 0 ? 0 : strides[first + size_t(k)] / inner));
   finding.put_walk(walk_sizes, {walk_strides});
   add("scatter_targets",
-      concat("using At = ", problem.inputs[1].type.dtype == DType::i64 ? "i64" : "i32", ";\nconstexpr int LENGTH = ",
-             length, ", RANK = ", walk_sizes.size(), ";\nconstexpr bool CLAIMS = ", replaces, ";\n"),
+      concat(type_alias("At", problem.inputs[1].type.dtype == DType::i64 ? "i64" : "i32"),
+             int_constants({{"LENGTH", length}, {"RANK", walk_sizes.size()}}), bool_constants({{"CLAIMS", replaces}})),
       {{Slot::Kind::input, 0, 0},
        {Slot::Kind::input, 1, 0},
        {Slot::Kind::output, 0, 0},
@@ -83,7 +84,7 @@ Recipe::Work work(const Problem& problem, const Config&, const GpuProperties& gp
   if (!replaces) {
     const int64_t segment = ceil_div(targets, int64_t(gpu.sms) * 2);
     add("scatter_ordered",
-        concat("using Element = ", memory_type(x.dtype), ";\nconstexpr int REDUCTION = ", int(op.reduction), ";\n"),
+        concat(type_alias("Element", memory_type(x.dtype)), int_constants({{"REDUCTION", int(op.reduction)}})),
         {{Slot::Kind::input, 2, 0}, found, {Slot::Kind::output, 0, 0}},
         ParameterWriter()
             .put(uint32_t(positions))

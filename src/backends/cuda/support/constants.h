@@ -28,6 +28,8 @@ template <class T>
 std::string macro(std::string_view name, const T& value) {
   return concat("#define ", name, ' ', value, '\n');
 }
+// "#include \"backends/cuda/PATH\"\n"
+inline std::string include_line(std::string_view path) { return concat("#include \"backends/cuda/", path, "\"\n"); }
 // "using NAME = type;\n"
 inline std::string type_alias(std::string_view name, std::string_view type) {
   return concat("using ", name, " = ", type, ";\n");

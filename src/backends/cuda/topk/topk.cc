@@ -7,6 +7,7 @@
 #include <bit>
 
 #include "backends/cuda/recipe.h"
+#include "backends/cuda/support/constants.h"
 #include "backends/cuda/support/program_code.h"
 #include "base/checked.h"
 
@@ -37,9 +38,8 @@ Recipe::Work work(const Problem& problem, const Config&, const GpuProperties&) {
                 inner = row_major_strides(dims)[size_t(op.axis)], rows = element_count(dims) / n;
   const int64_t size = std::clamp<int64_t>(int64_t(std::bit_ceil(uint64_t(n))), 2, kChunk);
   const int64_t key_bytes = size_of(x.dtype) == 8 ? 8 : 4;
-  const std::string head =
-      concat("#include \"backends/cuda/support/memory.cuh\"\nusing Element = ", memory_type(x.dtype),
-             ";\nconstexpr bool LARGEST = ", op.largest, ";\nconstexpr int WAYS = ", kWays, ";\n");
+  const std::string head = concat(include_line("support/memory.cuh"), type_alias("Element", memory_type(x.dtype)),
+                                  bool_constants({{"LARGEST", op.largest}}), int_constants({{"WAYS", kWays}}));
 
   // Runs of each row, how much of a row each is of, and how many elements it has at most.
   struct Level {
