@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Imports AffineGrid: the positions of a picture's elements, between -1 and 1, through one affine map for each sample.
 // The size may be data.
+#include "onnx/body_text.h"
 #include "onnx/node.h"
 
 namespace temper {
@@ -10,18 +11,27 @@ namespace {
 // `count` positions along one axis as the value NAME; a size that is data is read from `size` at `index`. A lone
 // element between aligned corners is in the middle.
 std::string axis_text(std::string_view name, int64_t index, bool align_corners) {
-  const std::string n(name);
-  std::string text = concat(n, "_at = Constant <value_int = ", index, "> ()\n", n, "_n = Gather(size, ", n, "_at)\n", n,
-                            "_i = Range(zero, ", n, "_n, one)\n", n, "_f = CastLike(", n, "_i, two)\n", n,
-                            "_c = CastLike(", n, "_n, two)\n", n, "_twice = Mul(", n, "_f, two)\n");
+  std::string text = R"(
+$n_at = Constant <value_int = $index> ()
+$n_n = Gather(size, $n_at)
+$n_i = Range(zero, $n_n, one)
+$n_f = CastLike($n_i, two)
+$n_c = CastLike($n_n, two)
+$n_twice = Mul($n_f, two)
+)";
   if (align_corners)
-    text += concat(n, "_less = Sub(", n, "_c, unit)\n", n, "_last = Max(", n, "_less, unit)\n", n, "_q = Div(", n,
-                   "_twice, ", n, "_last)\n", n, "_most = Min(", n, "_less, unit)\n", n, " = Sub(", n, "_q, ", n,
-                   "_most)\n");
+    text += R"($n_less = Sub($n_c, unit)
+$n_last = Max($n_less, unit)
+$n_q = Div($n_twice, $n_last)
+$n_most = Min($n_less, unit)
+$n = Sub($n_q, $n_most)
+)";
   else
-    text += concat(n, "_odd = Add(", n, "_twice, unit)\n", n, "_q = Div(", n, "_odd, ", n, "_c)\n", n, " = Sub(", n,
-                   "_q, unit)\n");
-  return text;
+    text += R"($n_odd = Add($n_twice, unit)
+$n_q = Div($n_odd, $n_c)
+$n = Sub($n_q, unit)
+)";
+  return body_text(text, {{"$n", std::string(name)}, {"$index", concat(index)}});
 }
 
 }  // namespace

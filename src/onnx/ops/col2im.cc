@@ -7,6 +7,7 @@
 #include "graph/ops/broadcast.h"
 #include "graph/ops/scatter.h"
 #include "graph/ops/slice.h"
+#include "onnx/body_text.h"
 #include "onnx/node.h"
 
 namespace temper {
@@ -43,19 +44,20 @@ void add_up(OnnxNode& node) {
       if (other != i) of_block += concat(of_block.empty() ? "" : ", ", other);
       if (other != n + i) of_position += concat(of_position.empty() ? "" : ", ", other);
     }
-    text += concat(
-        number("i" + k, int64_t(i)), number("pad" + k, pads[i] + pads[i + n]), number("dilation" + k, dilations[i]),
-        number("stride" + k, strides[i]), "image", k, " = Gather(image, i", k, ") block", k, " = Gather(block, i", k,
-        ") padded", k, " = Add(image", k, ", pad", k, ") less", k, " = Sub(block", k, ", one) reach", k, " = Mul(less",
-        k, ", dilation", k, ") room_", k, " = Sub(padded", k, ", reach", k, ") room", k, " = Sub(room_", k,
-        ", one) steps", k, " = Div(room", k, ", stride", k, ") columns", k, " = Add(steps", k, ", one)\n", "in_block_",
-        k, " = Range(zero, block", k, ", one) in_block", k, " = Mul(in_block_", k, ", dilation", k, ") position_", k,
-        " = Range(zero, columns", k, ", one) position", k, " = Mul(position_", k, ", stride", k, ") block_axes", k,
-        " = Constant <value_ints = [", of_block, "]> () position_axes", k, " = Constant <value_ints = [", of_position,
-        "]> () a", k, " = Unsqueeze(in_block", k, ", block_axes", k, ") b", k, " = Unsqueeze(position", k,
-        ", position_axes", k, ") sum", k, " = Add(a", k, ", b", k, ") larger", k, " = Mul(place_", k, ", padded", k,
-        ") place_", next, " = Add(larger", k, ", sum", k, ") area_", next, " = Mul(area_", k, ", block", k, ") all_",
-        next, " = Mul(all_", k, ", padded", k, ") padded_", k, " = Unsqueeze(padded", k, ", first)\n");
+    text += number("i" + k, int64_t(i)) + number("pad" + k, pads[i] + pads[i + n]) +
+            number("dilation" + k, dilations[i]) + number("stride" + k, strides[i]) +
+            body_text(R"(
+image$k = Gather(image, i$k) block$k = Gather(block, i$k) padded$k = Add(image$k, pad$k) less$k = Sub(block$k, one)
+reach$k = Mul(less$k, dilation$k) room_$k = Sub(padded$k, reach$k) room$k = Sub(room_$k, one)
+steps$k = Div(room$k, stride$k) columns$k = Add(steps$k, one)
+in_block_$k = Range(zero, block$k, one) in_block$k = Mul(in_block_$k, dilation$k)
+position_$k = Range(zero, columns$k, one) position$k = Mul(position_$k, stride$k)
+block_axes$k = Constant <value_ints = [$of_block]> () position_axes$k = Constant <value_ints = [$of_position]> ()
+a$k = Unsqueeze(in_block$k, block_axes$k) b$k = Unsqueeze(position$k, position_axes$k) sum$k = Add(a$k, b$k)
+larger$k = Mul(place_$k, padded$k) place_$next = Add(larger$k, sum$k)
+area_$next = Mul(area_$k, block$k) all_$next = Mul(all_$k, padded$k) padded_$k = Unsqueeze(padded$k, first)
+)",
+                      {{"$k", k}, {"$next", next}, {"$of_block", of_block}, {"$of_position", of_position}});
     padded += concat(", padded_", k);
     begins += concat(i ? ", " : "", pads[i]);
     axes += concat(i ? ", " : "", i + 2);

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/checked.h"
+#include "onnx/body_text.h"
 #include "onnx/ml.h"
 
 namespace temper::ml {
@@ -84,18 +85,17 @@ ValueId coupled(OnnxNode& node, ValueId decisions, const Pairs& pairs) {
   for (int64_t i = 0; i < k; ++i) eye[size_t(i * k + i)] = 1;
   std::string steps;
   for (int64_t t = 0; t < k; ++t) {
-    const std::string s = concat(t), before = t ? concat(t - 1) : std::string("_in");
-    steps +=
-        concat("at", s, " = Constant <value_ints = [", t, "]> () q", s, " = Gather <axis = 1> (diagonal, at", s, ") qp",
-               s, " = Gather <axis = 1> (product", before, ", at", s, ") row", s, " = Gather <axis = 1> (rows, at", s,
-               ") line", s, " = Squeeze(row", s, ", one) less", s, " = Sub(error", before, ", qp", s, ") d", s,
-               " = Div(less", s, ", q", s, ") unit", s, " = Gather <axis = 0> (eye, at", s, ") part", s, " = Mul(d", s,
-               ", unit", s, ") more", s, " = Add(p", before, ", part", s, ") whole", s, " = Add(d", s, ", unity) p", s,
-               " = Div(more", s, ", whole", s, ") dq", s, " = Mul(d", s, ", q", s, ") two", s, " = Add(qp", s, ", qp",
-               s, ") sum", s, " = Add(dq", s, ", two", s, ") add", s, " = Mul(d", s, ", sum", s, ") up", s,
-               " = Add(error", before, ", add", s, ") square", s, " = Mul(whole", s, ", whole", s, ") error", s,
-               " = Div(up", s, ", square", s, ") dline", s, " = Mul(d", s, ", line", s, ") moved", s, " = Add(product",
-               before, ", dline", s, ") product", s, " = Div(moved", s, ", whole", s, ")\n");
+    steps += body_text(R"(
+at$t = Constant <value_ints = [$t]> () q$t = Gather <axis = 1> (diagonal, at$t)
+qp$t = Gather <axis = 1> (product$before, at$t) row$t = Gather <axis = 1> (rows, at$t) line$t = Squeeze(row$t, one)
+less$t = Sub(error$before, qp$t) d$t = Div(less$t, q$t)
+unit$t = Gather <axis = 0> (eye, at$t) part$t = Mul(d$t, unit$t) more$t = Add(p$before, part$t)
+whole$t = Add(d$t, unity) p$t = Div(more$t, whole$t)
+dq$t = Mul(d$t, q$t) two$t = Add(qp$t, qp$t) sum$t = Add(dq$t, two$t) add$t = Mul(d$t, sum$t)
+up$t = Add(error$before, add$t) square$t = Mul(whole$t, whole$t) error$t = Div(up$t, square$t)
+dline$t = Mul(d$t, line$t) moved$t = Add(product$before, dline$t) product$t = Div(moved$t, whole$t)
+)",
+                       {{"$t", concat(t)}, {"$before", t ? concat(t - 1) : "_in"}});
   }
   const std::string last = concat(k - 1);
   const std::string text = concat(
