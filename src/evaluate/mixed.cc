@@ -5,6 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/half.h"
 #include "base/log.h"
 #include "evaluate/text.h"
 #include "graph/product.h"
@@ -64,8 +65,7 @@ std::vector<std::string> narrow_layers(const Graph& graph) {
   for (int32_t n = 0; n < graph.node_count(); ++n)
     if (const Node& node = graph.node({n}); is_product(node.op))
       if (const DType dtype = graph.type(node.inputs[0]).dtype;
-          (dtype == DType::f16 || dtype == DType::bf16 || size_of(dtype) == 1) &&
-          std::ranges::find(layers, node.name) == layers.end())
+          (is_half(dtype) || size_of(dtype) == 1) && std::ranges::find(layers, node.name) == layers.end())
         layers.push_back(node.name);
   return layers;
 }

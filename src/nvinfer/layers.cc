@@ -8,6 +8,7 @@
 #include <cstdio>
 
 #include "base/checked.h"
+#include "base/half.h"
 #include "nvinfer/types.h"
 #include "onnx/import.h"
 #include "onnx/tensor_proto.h"
@@ -98,7 +99,7 @@ class Lowering {
 
   // ---- what becomes of it ----
   ValueId constant(Tensor tensor, std::string_view what) {
-    const bool is_float = tensor.dtype() == DType::f16 || tensor.dtype() == DType::bf16;
+    const bool is_float = is_half(tensor.dtype());
     if (is_float && !rules.keeps_float_types) tensor = tensor.converted(DType::f32);
     return graph_.add_constant(concat(layer_.name, ".", what), std::move(tensor));
   }
@@ -383,8 +384,7 @@ Values elementwise(Lowering& l) {
   if (*ops[size_t(op)]) return {l.node(ops[size_t(op)], {a, b})};
   // Division that rounds down. ONNX's division of integers rounds towards zero.
   const ValueId q = l.node("Div", {a, b});
-  if (const DType dtype = l.type(a).dtype; dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16)
-    return {l.node("Floor", {q})};
+  if (const DType dtype = l.type(a).dtype; dtype == DType::f32 || is_half(dtype)) return {l.node("Floor", {q})};
   const ValueId rest = l.node("Sub", {a, l.node("Mul", {q, b})}), zero = l.scalar(l.type(a).dtype, 0);
   const ValueId differ = l.node("Less", {l.node("Mul", {rest, b}), zero});
   return {l.node("Sub", {q, l.cast(differ, l.type(a).dtype)})};
@@ -408,9 +408,7 @@ DType type_setting(Lowering& l, std::string_view name) {
   return *dtype;
 }
 // A float that is no f32 is f32 in a network whose flags choose precisions.
-DType kept(const Lowering& l, DType dtype) {
-  return (dtype == DType::f16 || dtype == DType::bf16) && !l.rules.keeps_float_types ? DType::f32 : dtype;
-}
+DType kept(const Lowering& l, DType dtype) { return is_half(dtype) && !l.rules.keeps_float_types ? DType::f32 : dtype; }
 // Until 10.x an identity whose output has a type of its own is a cast.
 Values identity(Lowering& l) {
   const ValueId y = l.is_set("output_type") ? l.cast(l.in(0), kept(l, type_setting(l, "output_type"))) : l.in(0);

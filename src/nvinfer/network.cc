@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/half.h"
 #include "graph/op.h"
 #include "graph/ops/broadcast.h"
 #include "nvinfer/node_settings.h"
@@ -507,7 +508,7 @@ Network::Lowered& Network::lowered_inputs() const {
   for (int input : inputs_) {
     const Held& of = tensors_[size_t(input)];
     if (!of.is_added_input || to.values[size_t(input)].valid()) continue;
-    const bool is_narrow = *of.dtype == DType::f16 || *of.dtype == DType::bf16;
+    const bool is_narrow = is_half(*of.dtype);
     TensorType type{is_narrow && !rules_.keeps_float_types ? DType::f32 : *of.dtype, {}};
     for (size_t axis = 0; axis < of.dims.size(); ++axis) {
       const std::string& named = of.dim_names[axis];

@@ -6,6 +6,7 @@
 #include <limits>
 #include <numeric>
 
+#include "base/half.h"
 #include "base/small_types.h"
 #include "graph/onnx_form.h"
 #include "graph/ops/attention.h"
@@ -118,7 +119,8 @@ void write_window(onnx::NodeProto& node, const ops::Window& window) {
   for (const OnnxAttribute& attribute : onnx_attributes(window)) set_attribute(node, attribute);
 }
 
-// An operand of a product in the dtype in which ONNX's op gives the graph's accumulator: halves are summed in f32.
+// An operand of a product in the dtype in which ONNX's op gives the graph's accumulator: fp16 and bf16 are summed in
+// f32.
 std::string operand(OnnxWriter& w, ValueId id) {
   if (w.type(id).dtype != DType::bf16 && w.type(id).dtype != DType::f16) return w.name(id);
   onnx::NodeProto* node = nullptr;
@@ -224,10 +226,10 @@ std::string window_mask(OnnxWriter& w, const Node& node, const ops::Attention& o
   return w.constant(mask, concat(node.name, "/window"));
 }
 
-// A product of halves sums in f32, as ONNX's Attention does where it is given f32.
+// A product of fp16 or bf16 sums in f32, as ONNX's Attention does where it is given f32.
 void write(OnnxWriter& w, const Node& node, const ops::Attention& op) {
   const TensorType &q = w.type(node.inputs[0]), &k = w.type(node.inputs[1]);
-  const bool narrow = q.dtype == DType::bf16 || q.dtype == DType::f16;
+  const bool narrow = is_half(q.dtype);
   const bool masked = node.inputs.size() > 3 && node.inputs[3].valid();
   const bool bounded = node.inputs.size() > 4 && node.inputs[4].valid();
   const bool window = op.left >= 0 || op.right >= 0;

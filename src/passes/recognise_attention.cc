@@ -9,12 +9,13 @@
 // the op reads, and its result likewise forward: what is left of those nodes is a slice, or nothing.
 //
 // Sums of masks and products of factors are rounded in another order: answers agree within the rounding of f32. A
-// choice of a finite constant K is taken for the addition of K where it is so large that a score disappears beside it:
+// choice of a finite constant K is taken for the addition of K where it is so large that a score disappears next to it:
 // score + K is K then. It must not fuse what the model shows or uses elsewhere: scores or weights as outputs.
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
+#include "base/half.h"
 #include "graph/ops/attention.h"
 #include "graph/ops/matmul.h"
 #include "graph/ops/pointwise.h"
@@ -30,7 +31,7 @@ namespace temper {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kSwallows = -1e30;  // no score is left beside a number below
+constexpr double kSwallows = -1e30;  // no score is left next to a number below
 
 // The part of a node's program that does not depend on the scores.
 struct Part {
@@ -568,10 +569,11 @@ class Recogniser {
     return steps.size() == 1 && steps[0].op == Scalar::cast && steps[0].dtype == dtype;
   }
 
-  // Sums of halves that a lowered graph reads in f32, as its outputs do. The op's result is rounded before: a kernel
-  // that keeps f32 to its end would only serve the last layer of a graph, and scores in memory cost more than that bit.
+  // Sums of fp16 or bf16 that a lowered graph reads in f32, as its outputs do. The op's result is rounded before: a
+  // kernel that keeps f32 to its end would only serve the last layer of a graph, and scores in memory cost more than
+  // that bit.
   bool widens(const Node& second, DType dtype) const {
-    return (dtype == DType::f16 || dtype == DType::bf16) && graph_.type(second.outputs[0]).dtype == DType::f32 &&
+    return is_half(dtype) && graph_.type(second.outputs[0]).dtype == DType::f32 &&
            second.op.get<ops::MatMul>().epilogue.is_identity();
   }
 

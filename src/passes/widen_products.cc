@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/half.h"
 #include "graph/ops/conv.h"
 #include "graph/ops/conv_transpose.h"
 #include "graph/ops/matmul.h"
@@ -17,8 +18,6 @@
 namespace temper {
 
 namespace {
-
-bool is_half(DType dtype) { return dtype == DType::f16 || dtype == DType::bf16; }
 
 ops::Pointwise cast_to(DType dtype) {
   Program cast;

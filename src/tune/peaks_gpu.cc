@@ -2,6 +2,7 @@
 // A GPU's ceilings: the quickest that any of its tactics multiplies large matrices, and copies memory.
 #include <algorithm>
 
+#include "base/half.h"
 #include "graph/ops/matmul.h"
 #include "graph/ops/pointwise.h"
 #include "tune/peaks.h"
@@ -33,7 +34,7 @@ double product_rate(DType dtype, int64_t size, const Device& device, Tuner& tune
   const DType out = dtype == DType::i8 ? DType::i32 : DType::f32;
   ops::MatMul matmul;
   matmul.transpose_b = true;  // what is summed lies side by side, as in packed weights
-  if (dtype == DType::f16 || dtype == DType::bf16) matmul.epilogue.push({Scalar::cast, dtype, {0, -1, -1}});
+  if (is_half(dtype)) matmul.epilogue.push({Scalar::cast, dtype, {0, -1, -1}});
   Problem problem;
   problem.op = matmul;
   problem.inputs = {port(dtype, {size, size}), port(dtype, {size, size})};

@@ -9,6 +9,7 @@
 #include "backends/cpu/box_copy.h"
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/isa.h"
+#include "backends/cpu/picture.h"
 #include "base/checked.h"
 #include "base/threads.h"
 #include "graph/ops/conv.h"
@@ -20,23 +21,6 @@ namespace {
 constexpr int64_t kTile = 7;            // pixels of the output at once: rows of image nets are multiples of it
 constexpr int64_t kParallel = 1 << 15;  // multiplications worth a thread
 
-// One axis of the picture.
-struct Axis {
-  int64_t in = 1, out = 1, kernel = 1, stride = 1, begin = 0;
-};
-struct Picture {
-  int64_t images, channels;
-  Axis height, width;
-};
-Picture picture_of(const Problem& problem) {
-  const auto& op = problem.op.get<ops::Conv>();
-  const Dims x = problem.inputs[0].dims(), y = problem.outputs[0].dims(), w = problem.inputs[1].dims();
-  const ConvGeometry geometry = conv_geometry(problem);
-  const auto axis = [&](size_t i) { return Axis{x[i + 2], y[i + 2], w[i + 2], op.strides[i], geometry.begin[i]}; };
-  if (x.size() == 3) return {x[0], x[1], {}, axis(0)};
-  return {x[0], x[1], axis(0), axis(1)};
-}
-
 // Distances in floats. A row of filters: [tap][channel of the group].
 struct Place {
   int64_t pixel_in, row_in, pixel_out, row_out, tap;
@@ -45,7 +29,7 @@ struct Place {
 // Pixels [first, first + kTile) of a row of the output, for w channels. `inside`: all that they read lies in the row.
 // Taps of rows [from, to) of the filter; x: where row `from` meets the input.
 template <int64_t w, int taps, int stride, bool inside>
-inline void tile(const float* x, const Axis& width, int64_t first, int64_t from, int64_t to, const float* filter,
+inline void tile(const float* x, const PictureAxis& width, int64_t first, int64_t from, int64_t to, const float* filter,
                  const float* bias, const Activation& activation, const Place& place, float* y) {
   using Vector = typename VectorOf<w>::Type;
   constexpr int64_t columns = (kTile - 1) * stride + taps;
@@ -90,7 +74,7 @@ inline void tile(const float* x, const Axis& width, int64_t first, int64_t from,
 template <int64_t w, int taps, int stride>
 inline void rows(const float* x, const Picture& picture, int64_t begin, int64_t end, const float* filter,
                  const float* bias, const Activation& activation, const Place& place, float* y) {
-  const Axis height = picture.height, width = picture.width;
+  const PictureAxis height = picture.height, width = picture.width;
   for (int64_t row = begin; row < end; ++row) {
     const int64_t top = row * height.stride - height.begin;
     const int64_t from = std::clamp<int64_t>(-top, 0, height.kernel),
@@ -131,7 +115,7 @@ int64_t packed_channels(const Problem& problem, Layout layout) {
 class DepthwiseKernel final : public Kernel {
  public:
   DepthwiseKernel(const Problem& problem, const Config& config, std::span<const std::byte> packed)
-      : picture_(picture_of(problem)),
+      : picture_(picture_of(problem, 1)),
         layout_(config.inputs[0]),
         threads_(problem.threads),
         channels_(packed_channels(problem, layout_)),
@@ -153,7 +137,7 @@ class DepthwiseKernel final : public Kernel {
   void launch(const Buffers& buffers) override {
     const float* const x = static_cast<const float*>(buffers.inputs[0]);
     float* const y = static_cast<float*>(tail_.destination(buffers));
-    const Axis height = picture_.height, width = picture_.width;
+    const PictureAxis height = picture_.height, width = picture_.width;
     const int64_t per_row = width.out * 16 * height.kernel * width.kernel;
     // Groups of channels one after another, each with its rows, so that a thread's rows are neighbours.
     parallel_for_threads(threads_, picture_.images * groups_ * height.out, std::max<int64_t>(1, kParallel / per_row),
@@ -172,7 +156,7 @@ class DepthwiseKernel final : public Kernel {
   // Rows [begin, end) of one image and group of channels.
   void run(const float* x, float* y, int64_t task, int64_t begin, int64_t end) const {
     const int64_t image = task / groups_, channel = task % groups_ * 16, group = group_at(channel, channels_);
-    const Axis &height = picture_.height, &width = picture_.width;
+    const PictureAxis &height = picture_.height, &width = picture_.width;
     const int64_t in = height.in * width.in, out = height.out * width.out;
     const int64_t block = layout_ == Layout::channels_last ? channels_ : block_of(layout_);
     const Place place{block, width.in * block, block, width.out * block, group};
@@ -247,7 +231,7 @@ std::vector<Config> configs(const Problem& problem, const Device& device) {
 
 // Packed: of each group of channels [row][column][channel], then the bias of each channel; zeros where there is none.
 Packed build(const Problem& problem, const Config& config, const Device&) {
-  const Picture picture = picture_of(problem);
+  const Picture picture = picture_of(problem, 1);
   const int64_t taps = picture.height.kernel * picture.width.kernel,
                 channels = packed_channels(problem, config.inputs[0]);
   const int bias = activated_epilogue(problem, config.inputs[0]).absorbed.bias;

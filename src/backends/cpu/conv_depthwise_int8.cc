@@ -11,6 +11,7 @@
 
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/int8_results.h"
+#include "backends/cpu/picture.h"
 #include "base/checked.h"
 #include "base/threads.h"
 #include "graph/ops/conv.h"
@@ -26,27 +27,15 @@ constexpr int64_t kTile = 4;                // pixels of the output at once: 4 x
 constexpr int64_t kPixels = 8 * kTile;      // pixels whose sums are kept before they are written
 constexpr int64_t kParallel = 1 << 16;      // multiplications worth a thread
 
-struct Axis {
-  int64_t in = 1, out = 1, kernel = 1, stride = 1, begin = 0;
-};
-struct Picture {
-  int64_t images, channels;
-  Axis height, width;
-  int64_t pairs() const { return ceil_div<int64_t>(height.kernel, 2); }
-  int64_t blocks() const { return ceil_div(channels, kChannels); }
-  // The last block overlaps the one before where channels are no multiple of 16.
-  int64_t first_of(int64_t block) const { return std::min(block * kChannels, channels - kChannels); }
-  // Weights of a block: [pair of rows][column][channel][2].
-  int64_t block_weights() const { return pairs() * width.kernel * kChannels * 2; }
-};
-Picture picture_of(const Problem& problem) {
-  const auto& op = problem.op.get<ops::Conv>();
-  const Dims x = problem.inputs[0].dims(), y = problem.outputs[0].dims(), w = problem.inputs[1].dims();
-  const ConvGeometry geometry = conv_geometry(problem);
-  const auto axis = [&](size_t i) { return Axis{x[i + 2], y[i + 2], w[i + 2], op.strides[i], geometry.begin[i]}; };
-  if (x.size() == 3) return {x[0], x[1], {}, axis(0)};
-  return {x[0], x[1], axis(0), axis(1)};
+// Pairs of rows of the filter.
+int64_t pairs_of(const Picture& picture) { return ceil_div<int64_t>(picture.height.kernel, 2); }
+int64_t blocks_of(const Picture& picture) { return ceil_div(picture.channels, kChannels); }
+// The last block overlaps the one before where channels are no multiple of 16.
+int64_t first_of(const Picture& picture, int64_t block) {
+  return std::min(block * kChannels, picture.channels - kChannels);
 }
+// Weights of a block: [pair of rows][column][channel][2].
+int64_t block_weights(const Picture& picture) { return pairs_of(picture) * picture.width.kernel * kChannels * 2; }
 
 // Two rows of the input and the taps that meet them. A row outside of the picture is `step` 0 and zeros.
 struct RowPair {
@@ -116,17 +105,17 @@ Config config_of(const Problem& problem) {
 class DepthwiseInt8Kernel final : public Kernel {
  public:
   DepthwiseInt8Kernel(const Problem& problem, const Config& config, std::span<const std::byte> packed)
-      : picture_(picture_of(problem)),
+      : picture_(picture_of(problem, 1)),
         threads_(problem.threads),
         weights_(reinterpret_cast<const int16_t*>(packed.data())) {
     const Config wanted = config_of(problem);
     expect_layouts(config, wanted.inputs, wanted.outputs);
-    expect_packed(packed, size_t(picture_.blocks() * picture_.block_weights()) * sizeof(int16_t));
+    expect_packed(packed, size_t(blocks_of(picture_) * block_weights(picture_)) * sizeof(int16_t));
     const auto epilogue = epilogue_of(problem);
     if (!epilogue) fail(ErrorKind::bad_file, "its epilogue is not supported");
     results_.emplace(problem, *epilogue, picture_.channels);
     tail_ = EpilogueTail(problem, epilogue->stored, epilogue->rest, kLayout);
-    const Axis& width = picture_.width;
+    const PictureAxis& width = picture_.width;
     tile_ = problem.inputs[0].type.dtype == DType::i8 ? tile_of<true>(width.kernel, width.stride)
                                                       : tile_of<false>(width.kernel, width.stride);
   }
@@ -138,12 +127,12 @@ class DepthwiseInt8Kernel final : public Kernel {
     const auto* const x = static_cast<const std::byte*>(buffers.inputs[0]);
     const void* const residual = results_->residual(buffers);
     void* const y = tail_.destination(buffers);
-    const Axis &height = picture_.height, &width = picture_.width;
+    const PictureAxis &height = picture_.height, &width = picture_.width;
     const int64_t each = width.out * picture_.channels * height.kernel * width.kernel;
     parallel_for_threads(threads_, picture_.images * height.out, std::max<int64_t>(1, kParallel / each),
                          [&](int, int64_t begin, int64_t end) {
                            for (int64_t line = begin; line < end; ++line)
-                             for (int64_t block = 0; block < picture_.blocks(); ++block)
+                             for (int64_t block = 0; block < blocks_of(picture_); ++block)
                                run(x, line, block, residual, y);
                          });
     tail_.run(buffers);
@@ -161,14 +150,14 @@ class DepthwiseInt8Kernel final : public Kernel {
   void run(const std::byte* x, int64_t line, int64_t block, const void* residual, void* y) const {
     constexpr int64_t kPairs = 4;  // of 7 rows
     static const std::byte zeros[kChannels] = {};
-    const Axis &height = picture_.height, &width = picture_.width;
+    const PictureAxis &height = picture_.height, &width = picture_.width;
     const int64_t image = line / height.out, top = line % height.out * height.stride - height.begin;
-    const int64_t channel = picture_.first_of(block), step = picture_.channels;
+    const int64_t channel = first_of(picture_, block), step = picture_.channels;
     const std::byte* const from = x + image * height.in * width.in * step + channel;
-    const int16_t* const weights = weights_ + block * picture_.block_weights();
+    const int16_t* const weights = weights_ + block * block_weights(picture_);
     RowPair rows[kPairs];
     int64_t count = 0;
-    for (int64_t pair = 0; pair < picture_.pairs(); ++pair) {
+    for (int64_t pair = 0; pair < pairs_of(picture_); ++pair) {
       const int64_t a = top + 2 * pair, b = a + 1;
       const bool has_a = a >= 0 && a < height.in, has_b = b >= 0 && b < height.in && 2 * pair + 1 < height.kernel;
       if (!has_a && !has_b) continue;
@@ -212,19 +201,19 @@ Support supports(const Problem& problem, const Device& device) {
 std::vector<Config> configs(const Problem& problem, const Device&) { return {config_of(problem)}; }
 
 Packed build(const Problem& problem, const Config&, const Device&) {
-  const Picture picture = picture_of(problem);
+  const Picture picture = picture_of(problem, 1);
   const int64_t height = picture.height.kernel, width = picture.width.kernel;
   Packed packed;
-  packed.bytes.resize(size_t(picture.blocks() * picture.block_weights()) * sizeof(int16_t));
+  packed.bytes.resize(size_t(blocks_of(picture) * block_weights(picture)) * sizeof(int16_t));
   std::memset(packed.bytes.data(), 0, packed.bytes.size());
   auto* to = reinterpret_cast<int16_t*>(packed.bytes.data());
   const int8_t* const weights = problem.inputs[1].constant->data<int8_t>();
-  for (int64_t block = 0; block < picture.blocks(); ++block, to += picture.block_weights())
+  for (int64_t block = 0; block < blocks_of(picture); ++block, to += block_weights(picture))
     for (int64_t c = 0; c < kChannels; ++c)
       for (int64_t row = 0; row < height; ++row)
         for (int64_t column = 0; column < width; ++column)
           to[((row / 2 * width + column) * kChannels + c) * 2 + row % 2] =
-              weights[((picture.first_of(block) + c) * height + row) * width + column];
+              weights[((first_of(picture, block) + c) * height + row) * width + column];
   packed.consumed.assign(problem.inputs.size(), false);
   packed.consumed[1] = true;
   return packed;

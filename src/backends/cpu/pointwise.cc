@@ -12,6 +12,7 @@
 #include "backends/cpu/isa.h"
 #include "backends/cpu/pointwise_steps.h"
 #include "backends/cpu/pointwise_threads.h"
+#include "backends/half_values.h"
 #include "base/checked.h"
 #include "base/threads.h"
 
@@ -138,22 +139,6 @@ void PointwiseKernel::prepare_axes(const std::vector<TensorType>& types, const D
   }
 }
 
-bool keeps_half_values(Scalar op) {
-  switch (op) {
-    case Scalar::min:
-    case Scalar::max:
-    case Scalar::neg:
-    case Scalar::abs:
-    case Scalar::sign:
-    case Scalar::floor:
-    case Scalar::ceil:
-    case Scalar::round:
-    case Scalar::relu:
-    case Scalar::where: return true;
-    default: return false;
-  }
-}
-
 // The program without casts that change nothing in a tile: of a half to f32, which it is held as, and of f32 to a half
 // that is the result, since storing rounds. Arguments name what was cast.
 Program without_free_casts(const Program& program, const std::vector<TensorType>& types, int& result) {
@@ -210,14 +195,14 @@ void PointwiseKernel::compile(const Program& given, const std::vector<TensorType
   auto dtype_of_value = [&](int v) {
     return v < inputs ? types[size_t(v)].dtype : program.steps[size_t(v - inputs)].dtype;
   };
-  auto is_half = [](DType dtype) { return held_as(dtype) != dtype; };
+  auto is_widened = [](DType dtype) { return held_as(dtype) != dtype; };
 
   for (int i = 0; i < inputs; ++i) {
     if (!needed[size_t(i)]) continue;
     Input& input = inputs_[size_t(i)];
     input.used = true;
     where[size_t(i)] = {i, input.uniform};
-    if (is_half(types[size_t(i)].dtype)) {
+    if (is_widened(types[size_t(i)].dtype)) {
       const int slot = take_slot();
       code_.push_back({find_load(types[size_t(i)].dtype), slot, {Operand{i, input.uniform}}, input.uniform});
       where[size_t(i)] = {slot, input.uniform};
@@ -234,8 +219,8 @@ void PointwiseKernel::compile(const Program& given, const std::vector<TensorType
         if constexpr (std::is_integral_v<T>) *constant.data<T>() = static_cast<T>(step.integer);
         else *constant.data<T>() = static_cast<T>(step.number);
       });
-      // A constant of a half dtype is held as f32 but has the half's value.
-      if (is_half(step.dtype))
+      // A constant of a narrow dtype is held as f32 but has a value of its dtype.
+      if (is_widened(step.dtype))
         visit_dtype(step.dtype, [&]<class T>() { *constant.data<float>() = float(static_cast<T>(step.number)); });
       where[size_t(v)] = {kConstant + int(constants_.size()), true};
       constants_.push_back(constant);
@@ -258,18 +243,18 @@ void PointwiseKernel::compile(const Program& given, const std::vector<TensorType
           size_of(held_as(dtype_of_value(step.args[size_t(a)]))) == size_of(held_as(step.dtype)))
         release(code.args[size_t(a)]);
     const bool last = v == result_value;
-    stored = last && !code.single && !is_half(result);
+    stored = last && !code.single && !is_widened(result);
     code.out = stored ? kOut : take_slot();
     where[size_t(v)] = {code.out, code.single};
     code_.push_back(code);
     for (int a = 0; a < arity_of(step.op); ++a)
       if (last_use[size_t(step.args[size_t(a)])] == s && code.args[size_t(a)].index != code.out)
         release(code.args[size_t(a)]);
-    if (is_half(step.dtype) && !(last && is_half(result)) && !keeps_half_values(step.op))
+    if (is_widened(step.dtype) && !(last && is_widened(result)) && !keeps_half_values(step.op))
       code_.push_back({find_rounding(step.dtype), code.out, {Operand{code.out, code.single}}, code.single});
   }
   if (!stored) {
-    const StepFn store = is_half(result) ? find_store(result) : find_cast(result, result);
+    const StepFn store = is_widened(result) ? find_store(result) : find_cast(result, result);
     code_.push_back({store, kOut, {where[size_t(result_value)]}, false});
   }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The loops that pointwise programs are made of: one step over a tile of elements.
 #pragma once
+#include "base/half.h"
 #include "graph/program.h"
 
 namespace temper {
@@ -14,9 +15,7 @@ struct StepArgs {
 using StepFn = void (*)(const StepArgs&);
 
 // In tiles f16, bf16 and f8e4m3fn are held as f32, everything else as itself.
-constexpr DType held_as(DType dtype) {
-  return dtype == DType::f16 || dtype == DType::bf16 || dtype == DType::f8e4m3fn ? DType::f32 : dtype;
-}
+constexpr DType held_as(DType dtype) { return is_half(dtype) || dtype == DType::f8e4m3fn ? DType::f32 : dtype; }
 
 // `from`: dtype of the first argument (of the second for where); both dtypes as held. Null: there is no such step.
 // Casts between equal dtypes copy.

@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/file_kind.h"
+#include "base/half.h"
 #include "base/log.h"
 #include "base/quote.h"
 #include "base/version.h"
@@ -262,7 +263,7 @@ class Trtexec {
     const std::map<std::string, DType> known = {{"fp32", DType::f32},  {"fp16", DType::f16},    {"bf16", DType::bf16},
                                                 {"int32", DType::i32}, {"int64", DType::i64},   {"int8", DType::i8},
                                                 {"uint8", DType::u8},  {"bool", DType::boolean}};
-    const auto is_float = [](DType of) { return of == DType::f32 || of == DType::f16 || of == DType::bf16; };
+    const auto is_float = [](DType of) { return of == DType::f32 || is_half(of); };
     for (size_t i = 0; i < tensors.size() && !types.empty(); ++i) {
       const nvinfer::NetworkTensor tensor = network.tensor(tensors[i]);
       const std::string& word = types[types.size() > 1 ? i : 0];

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/half.h"
 #include "graph/ops/pointwise.h"
 
 namespace temper::ops {
@@ -220,7 +221,7 @@ Operations FusedReduce::operations(std::span<const TensorType> inputs, std::span
   return reduce.operations(inputs, outputs);
 }
 
-DType row_dtype(DType x) { return x == DType::f16 || x == DType::bf16 ? DType::f32 : x; }
+DType row_dtype(DType x) { return is_half(x) ? DType::f32 : x; }
 
 // What the prologue gives, then what the epilogue gives.
 template <class Op>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/ops/pointwise.h"
 
+#include "base/half.h"
+
 namespace temper::ops {
 
 std::vector<TensorType> Pointwise::infer(const InferContext& context) const {
@@ -21,7 +23,7 @@ DType accumulator_of(DType x, DType w) {
   if ((x == DType::i8 || x == DType::u8) && w == DType::i8) return DType::i32;
   if (x != w) fail(ErrorKind::bad_file, "inputs 0 and 1 differ in dtype: ", x, " and ", w);
   if (x == DType::u8) fail(ErrorKind::bad_file, "a product of u8 and u8; the second operand of 8-bit products is i8");
-  return x == DType::bf16 || x == DType::f16 || x == DType::f8e4m3fn ? DType::f32 : x;
+  return is_half(x) || x == DType::f8e4m3fn ? DType::f32 : x;
 }
 
 DType infer_epilogue(const Program& epilogue, DType accumulator, const Shape& shape, const InferContext& context,

@@ -8,6 +8,7 @@
 #include "backends/cuda/support/constants.h"
 #include "backends/cuda/support/program_code.h"
 #include "base/checked.h"
+#include "base/half.h"
 #include "graph/ops/conv.h"
 #include "graph/ops/matmul.h"
 
@@ -90,8 +91,7 @@ bool allows_tf32(const Problem& problem) {
 }
 
 bool on_matrix_units(DType a, DType b, bool tf32) {
-  return (tf32 && a == DType::f32 && b == DType::f32) ||
-         (a == b && (a == DType::f16 || a == DType::bf16 || a == DType::f8e4m3fn)) ||
+  return (tf32 && a == DType::f32 && b == DType::f32) || (a == b && (is_half(a) || a == DType::f8e4m3fn)) ||
          ((a == DType::i8 || a == DType::u8) && b == DType::i8);
 }
 

@@ -6,6 +6,7 @@
 #include "backends/cuda/gemm/gemm.h"
 #include "backends/cuda/support/host_transpose.h"
 #include "base/checked.h"
+#include "base/half.h"
 #include "graph/ops/pointwise.h"
 
 namespace temper::cuda {
@@ -50,8 +51,7 @@ bool vector_a(const Problem& problem, const Shape3& s) {
 bool b_by_rows(const Problem& problem, const Shape3& s, const GpuProperties& gpu) {
   const DType dtype = problem.inputs[1].type.dtype;
   if (!on_matrix_units(dtype, dtype, false, gpu)) return false;
-  return !problem.inputs[1].is_constant && !op_of(problem).transpose_b &&
-         (dtype == DType::f16 || dtype == DType::bf16) && s.n % 8 == 0;
+  return !problem.inputs[1].is_constant && !op_of(problem).transpose_b && is_half(dtype) && s.n % 8 == 0;
 }
 bool vector_b(const Problem& problem, const Shape3& s) {
   return problem.inputs[1].is_constant ||

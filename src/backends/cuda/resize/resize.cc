@@ -9,6 +9,7 @@
 #include "backends/cuda/support/constants.h"
 #include "backends/cuda/support/program_code.h"
 #include "base/checked.h"
+#include "base/half.h"
 #include "base/parse.h"
 
 namespace temper::cuda {
@@ -63,9 +64,9 @@ bool is_of_images(const Problem& problem) {
   for (size_t axis : {0, 1})
     if (!op.is_identity_along(axis, in[axis], out[axis])) return false;
   if (resized_axes(problem).empty() || element_count(out) == 0) return false;
-  return moves_elements(op) || (op.kind == ops::ResizeKind::linear && !op.antialias &&
-                                op.coordinate != ops::ResizeCoordinate::tf_crop_and_resize &&
-                                (dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16));
+  return moves_elements(op) ||
+         (op.kind == ops::ResizeKind::linear && !op.antialias &&
+          op.coordinate != ops::ResizeCoordinate::tf_crop_and_resize && (dtype == DType::f32 || is_half(dtype)));
 }
 
 // What its elements are made of along an axis, and of how many taps.
@@ -201,7 +202,7 @@ Recipe::Work work(const Problem& problem, const Config& config, const GpuPropert
     for (size_t i = 0; i < t.index.size(); ++i) table.push_back({int32_t(t.index[i]), 0, move ? 1.0 : t.weight[i]});
   }
   Job job;
-  const bool narrow = x.dtype == DType::f32 || x.dtype == DType::f16 || x.dtype == DType::bf16;
+  const bool narrow = x.dtype == DType::f32 || is_half(x.dtype);
   job.entry = "resize";
   job.overlap = true;
   job.slots = {{Slot::Kind::input, 0, 0}, {Slot::Kind::packed, 0, 0}, {Slot::Kind::output, 0, 0}};

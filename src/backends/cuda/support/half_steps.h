@@ -7,11 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "base/half.h"
 #include "graph/program.h"
 
 namespace temper::cuda {
-
-inline bool is_half(DType dtype) { return dtype == DType::f16 || dtype == DType::bf16; }
 
 // The step that made value `value`, if it is one of f32 and of this kind; else null.
 const Step* step_of(const Program& program, int value, Scalar op);

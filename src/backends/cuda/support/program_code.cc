@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "backends/cuda/support/half_steps.h"
+#include "backends/half_values.h"
 #include "base/hash.h"
 
 namespace temper::cuda {
@@ -41,24 +42,8 @@ std::string constant_text(const Step& step) {
   return concat(memory_type(step.dtype), "(0x", hex(uint64_t(step.integer)), "ull)");
 }
 
-// A result in fp16 or bf16 is rounded already: rounding again would change nothing.
-bool keeps_half_values(Scalar op) {
-  switch (op) {
-    case Scalar::constant:
-    case Scalar::cast:
-    case Scalar::min:
-    case Scalar::max:
-    case Scalar::neg:
-    case Scalar::abs:
-    case Scalar::sign:
-    case Scalar::floor:
-    case Scalar::ceil:
-    case Scalar::round:
-    case Scalar::relu:
-    case Scalar::where: return true;
-    default: return false;
-  }
-}
+// Whether a result in fp16 or bf16 is rounded already: rounding again would change nothing.
+bool is_rounded(Scalar op) { return op == Scalar::constant || op == Scalar::cast || keeps_half_values(op); }
 
 std::string cast_text(DType to, const std::string& x) {
   switch (to) {
@@ -153,15 +138,15 @@ namespace {
 // Where the numbers of a function are: in its text, or in those of the launch.
 struct NumberTexts {
   const Program& program;
-  ProgramNumbers* numbers;   // null: all in the text
-  std::vector<bool> beside;  // by value
+  ProgramNumbers* numbers;    // null: all in the text
+  std::vector<bool> outside;  // of the text, by value
   bool used = false;
 
   // The constant `v` as a value. `instead`: a number that follows from it.
   std::string of(int v, const float* instead = nullptr) {
     Step step = program.steps[size_t(v - program.inputs)];
     if (instead) step.number = *instead;
-    if (!numbers || !beside[size_t(v)] || !numbers->has_room()) return constant_text(step);
+    if (!numbers || !outside[size_t(v)] || !numbers->has_room()) return constant_text(step);
     used = true;
     return concat("n[", numbers->add(float(step.number)), ']');
   }
@@ -225,8 +210,7 @@ static ProgramCode function_text(const Program& program, std::span<const DType> 
       else if (step.dtype == DType::f8e4m3fn)
         value = concat(is_stored(s) ? "(" : "op::round_f8e4m3fn(",
                        value_for_bytes(program, step.args[0], texts, "f8e4m3fn"), ')');
-      else if (is_stored(s) && (step.dtype == DType::f16 || step.dtype == DType::bf16))
-        value = concat("float(v", step.args[0], ')');
+      else if (is_stored(s) && is_half(step.dtype)) value = concat("float(v", step.args[0], ')');
       else value = cast_text(step.dtype, concat('v', step.args[0]));
     } else {
       if (const auto few = half_text(program, s, digits)) {
@@ -236,9 +220,9 @@ static ProgramCode function_text(const Program& program, std::span<const DType> 
         for (int a = 0; a < arity_of(step.op); ++a) value += concat(a ? ", v" : "v", step.args[size_t(a)]);
         value += ')';
       }
-      if (!keeps_half_values(step.op) && !is_stored(s) && step.dtype == DType::f16)
+      if (!is_rounded(step.op) && !is_stored(s) && step.dtype == DType::f16)
         value = concat("op::round_f16(", value, ')');
-      if (!keeps_half_values(step.op) && !is_stored(s) && step.dtype == DType::bf16)
+      if (!is_rounded(step.op) && !is_stored(s) && step.dtype == DType::bf16)
         value = concat("op::round_bf16(", value, ')');
     }
     steps +=
