@@ -90,7 +90,7 @@ class Tensor {
     bytes_.resize(bytes);
   }
 
-  // Of TEMPER_STRING: copies of these.
+  // A tensor of TEMPER_STRING with copies of these.
   static Tensor of_strings(std::vector<int64_t> dims, std::vector<std::string> values) {
     Tensor tensor(TEMPER_STRING, std::move(dims));
     if (values.size() != tensor.count()) throw Error(TEMPER_USAGE, "a tensor was given another number of strings");
@@ -239,7 +239,7 @@ class Engine {
   std::string save_bytes() const {
     return detail::taken([&](temper_bytes** bytes) { return temper_engine_save_bytes(handle(), bytes); });
   }
-  // What it holds, every step with its kernel, as JSON.
+  // Describes what it holds, every step with its kernel, as JSON.
   std::string describe() const {
     return detail::taken([&](temper_bytes** bytes) { return temper_engine_describe(handle(), bytes); });
   }
@@ -328,7 +328,7 @@ class Engine {
     }
     return shapes;
   }
-  // What the caller's progress function threw does not cross the library.
+  // An exception of the caller's progress function does not cross the library.
   struct Told {
     const std::function<bool(const std::string&)>& progress;
     std::exception_ptr thrown;
@@ -587,7 +587,7 @@ class Pool {
                                       std::to_string(inputs_));
       for (const Tensor& input : batch) list.push_back(input.view());
     }
-    // What the caller's function throws does not cross the library.
+    // An exception of the caller's function does not cross the library.
     struct Used {
       const std::function<void(size_t, std::vector<Tensor>)>& use;
       std::exception_ptr thrown;

@@ -30,7 +30,7 @@ typedef enum TEMPER_ENUM {
   TEMPER_BAD_FILE = 3,     /* missing, damaged or not what it should be */
   TEMPER_UNSUPPORTED = 4,  /* not implemented exactly, or made for another machine or version */
   TEMPER_MACHINE = 5,      /* out of memory, disk full, device failure */
-  TEMPER_CANCELLED = 6     /* a function of the caller's asked for the end; no exit code of the program */
+  TEMPER_CANCELLED = 6     /* the caller's function asked for the end; no exit code of the program */
 } temper_status;
 
 typedef enum TEMPER_ENUM {
@@ -75,7 +75,7 @@ typedef struct {
   const void* data;
 } temper_tensor;
 
-/* What an input takes or an output gives; a dimension is -1 where it may vary. Valid as long as the engine. */
+/* The type of an input or output; a dimension is -1 where it may vary. Valid as long as the engine. */
 typedef struct {
   const char* name;
   temper_dtype dtype;
@@ -136,14 +136,14 @@ typedef struct {
   void* progress_context;   /* what `progress` is given */
   void* cuda_context;       /* of an engine of a GPU; see temper_load_options */
   int no_measure;           /* not 0: each step takes the first kernel that can compute it, and none is timed */
-  /* Of a model that takes pictures: how they become its input, for the plan to remember, as --preprocess of `temper
+  /* How pictures become the input of a model that takes them, for the plan to remember, as --preprocess of `temper
    * build` says it (a preset, words, or a file); NULL: as the ranges or the model have it. */
   const char* preprocess;
   /* Not 0: the plan takes pictures as they are, u8 of [batch, height, width, channels], where the model takes floats.
    * Scale, mean, std and layout are steps of the plan then. Shapes are given as the model has them. TEMPER_USAGE where
    * no input takes pictures. */
   int input_pictures;
-  /* What a model may ask for (docs/limits.md); 0: as given here. */
+  /* Limits of what a model may ask for (docs/limits.md); 0: as given here. */
   int64_t node_limit;  /* nodes, each function in the place of its calls; 1,000,000 */
   int64_t depth_limit; /* functions and subgraphs inside one another; 32, at most 256 */
   int64_t loop_limit;  /* iterations of a loop, each time that it runs; 16,777,216 */
@@ -153,7 +153,7 @@ typedef struct {
 /* "0.1.0" */
 const char* temper_version(void);
 
-/* Of the last call in this thread that failed; valid until the next one that fails. Never NULL. */
+/* The message of the last call in this thread that failed; valid until the next one that fails. Never NULL. */
 const char* temper_last_error(void);
 
 /* Bytes of an element; 0 for what is no dtype. */
@@ -162,8 +162,8 @@ size_t temper_dtype_size(temper_dtype dtype);
 typedef enum TEMPER_ENUM { TEMPER_DEBUG, TEMPER_INFO, TEMPER_WARNING } temper_log_level;
 typedef void (*temper_log_callback)(temper_log_level level, const char* message, void* context);
 
-/* Where messages go, from any thread; NULL: nowhere, the default. For the whole process: set it before other threads
- * call Temper. The callback must not throw. */
+/* Sets where messages go, from any thread; NULL: nowhere, the default. It is for the whole process: set it before other
+ * threads call Temper. The callback must not throw. */
 void temper_set_log_callback(temper_log_callback callback, void* context);
 
 /* A plan file. TEMPER_UNSUPPORTED, with the command that builds it again, for one of another version or machine. The
@@ -178,8 +178,8 @@ typedef struct {
    * the process by the signal SIGBUS, and one that is rewritten in place changes the answers. Replacing it by rename,
    * as temper_engine_save and `temper build` do, and deleting it are safe. */
   int map_file;
-  /* Of an engine of a GPU: a CUcontext of it in which the engine works, for callers whose memory and streams lie in one
-   * of their own making. It must outlive the engine and its sessions. NULL: the primary context, that of the CUDA
+  /* For an engine of a GPU: a CUcontext of it in which the engine works, for callers whose memory and streams lie in
+   * one of their own making. It must outlive the engine and its sessions. NULL: the primary context, that of the CUDA
    * runtime. */
   void* cuda_context;
   /* The device that it is to run on, of the kind that the plan was built for: "cuda:1" for a plan of "cuda:0", which
@@ -225,13 +225,14 @@ temper_status temper_engine_save_over(const temper_engine* engine, const char* p
 /* The bytes of the file that temper_engine_save would write. */
 temper_status temper_engine_save_bytes(const temper_engine* engine, temper_bytes** plan);
 
-/* What the engine holds, with every step and its kernel, as JSON: the text of `temper inspect --layers --json`. */
+/* Describes what the engine holds, with every step and its kernel, as JSON: the text of `temper inspect --layers
+ * --json`. */
 temper_status temper_engine_describe(const temper_engine* engine, temper_bytes** json);
 
 /* Sessions made from it keep working. NULL is allowed. */
 void temper_engine_free(temper_engine* engine);
 
-/* What is kept for shapes that come at run time, where a model takes several: what was used last. A shape that was let
+/* Limits what is kept for shapes that come at run time; what was used last is kept. A shape that was let
  * go is planned (or made ready) again when it comes again. The latest is always kept, and so are the plans that the
  * engine was built or loaded with, which are not counted. 0: the default, which is given behind each. Bytes are of the
  * host's memory. */
@@ -254,7 +255,7 @@ typedef struct {
 
 temper_status temper_engine_read_statistics(const temper_engine* engine, temper_engine_statistics* statistics);
 
-/* What an engine is for; the text is valid as long as the engine. */
+/* The device and precision of an engine; the text is valid as long as the engine. */
 typedef struct {
   const char* device;   /* where it runs: "cpu", "cuda:0" */
   const char* machine;  /* the fingerprint of the machine that its plans were measured on */
@@ -265,8 +266,8 @@ typedef struct {
 
 temper_status temper_engine_read_info(const temper_engine* engine, temper_engine_info* info);
 
-/* What input `input` may be in profile `profile`; -1 in min, opt and max where nothing limits a dimension. Valid as
- * long as the engine. */
+/* Gives the shapes that input `input` may have in profile `profile`; -1 in min, opt and max where nothing limits a
+ * dimension. Valid as long as the engine. */
 temper_status temper_engine_profile(const temper_engine* engine, size_t profile, size_t input,
                                     temper_shape_range* range);
 
@@ -349,11 +350,11 @@ temper_status temper_session_enqueue(temper_session* session, const temper_tenso
 /* Returns when the run that was enqueued is done; its error, where it failed. TEMPER_USAGE where none was. */
 temper_status temper_session_wait(temper_session* session);
 
-/* As temper_session_run, for an engine of a GPU ("cuda:0") with inputs that lie in that GPU's memory: `data` are its
- * addresses, of its primary context (that of the CUDA runtime), however aligned. Outputs lie there, too. Nothing passes
- * through the host's memory. Inputs that come for a second time are read where they lie; new ones, those not aligned to
- * 256 bytes and those that share memory are copied on the GPU. Returns when all is done. What writes the inputs must be
- * done by then, or the session's stream must wait for it. TEMPER_USAGE for an engine of another device,
+/* Runs as temper_session_run does, for an engine of a GPU ("cuda:0") with inputs that lie in that GPU's memory: `data`
+ * are its addresses, of its primary context (that of the CUDA runtime), however aligned. Outputs lie there, too.
+ * Nothing passes through the host's memory. Inputs that come for a second time are read where they lie; new ones, those
+ * not aligned to 256 bytes and those that share memory are copied on the GPU. Returns when all is done. What writes the
+ * inputs must be done by then, or the session's stream must wait for it. TEMPER_USAGE for an engine of another device,
  * TEMPER_UNSUPPORTED for a model in which shapes depend on data. */
 temper_status temper_session_run_on_device(temper_session* session, const temper_tensor* inputs, size_t count);
 
@@ -388,7 +389,8 @@ typedef enum TEMPER_ENUM { TEMPER_TO_HOST, TEMPER_TO_DEVICE, TEMPER_ON_DEVICE } 
 temper_status temper_session_copy(temper_session* session, void* to, const void* from, size_t bytes,
                                   temper_copy_direction direction);
 
-/* Of the last run, which must have succeeded; valid until the session's next call but this and temper_session_copy. */
+/* Gives an output of the last run, which must have succeeded; valid until the session's next call but this and
+ * temper_session_copy. */
 temper_status temper_session_output(const temper_session* session, size_t index, temper_tensor* output);
 
 /* Several devices that run batches of one model, each with a session and a thread. One thread at a time may call it. */
@@ -474,7 +476,7 @@ temper_status temper_picture_prepare(const temper_engine* engine, size_t input,
                                      const temper_preprocessing* preprocessing, const temper_pixels* pixels, void* data,
                                      size_t bytes);
 
-/* Where what the model sees lies in the picture: the point (x, y) of the input, in pixels, is the point
+/* Tells where the model's input lies in the picture: the point (x, y) of the input, in pixels, is the point
  * (x * scale_x + left, y * scale_y + top) of the picture. */
 typedef struct {
   double scale_x, scale_y;

@@ -14,7 +14,7 @@ namespace temper::c_api {
 // Keeps a copy for temper_last_error() of this thread.
 void remember_error(const char* message) noexcept;
 
-// Thrown where a callback of the caller's asks for the end.
+// Thrown where the caller's callback asks for the end.
 struct Cancelled : std::exception {};
 
 template <class Body>

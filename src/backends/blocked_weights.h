@@ -6,7 +6,7 @@
 
 namespace temper {
 
-// Those of `op`, whose integers, scales and zero points are the problem's inputs from `first` on, all constant.
+// The blocked weights of `op`: integers, scales and zero points are the problem's inputs from `first` on, all constant.
 inline ops::BlockedMatrix blocked_weights(const Problem& problem, const ops::BlockedMatMul& op, size_t first) {
   const Port& zero = problem.inputs[first + 2];
   return {*problem.inputs[first].constant, *problem.inputs[first + 1].constant,

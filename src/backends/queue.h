@@ -68,7 +68,7 @@ class Queue {
   }
   virtual void launch(const Capture& capture) = 0;
 
-  // A moment in the order of work.
+  // An event: a place in the order of work.
   class Event {
    public:
     virtual ~Event() = default;

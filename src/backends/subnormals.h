@@ -6,7 +6,7 @@
 
 namespace temper {
 
-// What launches kernels of such a device does so under SubnormalsAsZero, timings included: a CPU takes a hundred cycles
+// Kernels of such a device are launched under SubnormalsAsZero, in timings, too: a CPU takes a hundred cycles
 // for an operation on a subnormal number. The reference is exact, and GPUs lose no time by them.
 inline bool takes_subnormals_for_zero(const Device& device) { return device.backend == "cpu"; }
 

@@ -143,7 +143,7 @@ struct Tactic {
   // The tactic launches kernels of another library: one that faults takes the process's context on the GPU with it,
   // so they are timed in a process of their own (tune/helper.h).
   bool foreign = false;
-  // What a candidate is expected to take, by a model of the kernel: a number that compares with those of other
+  // The time that a candidate is expected to take, by a model of the kernel: a number that compares with those of other
   // candidates of the problem on the device, and with nothing else. Null, or negative: nothing is expected.
   double (*expected)(const Problem& problem, const Config& config, const Device& device) = nullptr;
   bool takes(const Problem& problem, const Config& config) const {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What of a problem's text the key of its measured times has (timing_group in backend.h). Numbers within programs are
-// left out: the scales of int8 make each layer of a net a problem of its own, and none takes longer for them.
+// Makes the part of a problem's text that is in the key of its measured times (timing_group in backend.h). Numbers
+// within programs are left out: the scales of int8 make each layer of a net a problem of its own, and none takes longer
+// for them.
 #pragma once
 #include <string>
 #include <string_view>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long a whole build may take: asked between nodes of the import, passes, some nodes of a pass, planning steps and
-// candidates.
+// The time that a whole build may take. It is checked between nodes of the import, passes, some nodes of a pass,
+// planning steps and candidates.
 #pragma once
 #include <chrono>
 #include <functional>

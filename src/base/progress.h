@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long work tells the front end how far it is, and what the front end shows of it.
+// Long work reports its progress to the front end through this, and the front end shows it.
 #pragma once
 #include <functional>
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the codes of element types below 16 bits mean that nothing computes with: 8-bit and 4-bit floats, scales of 8
+// Decodes the element types below 16 bits that are only stored: 8-bit and 4-bit floats, scales of 8
 // bits, integers of 4 and 2 bits.
 #pragma once
 #include <bit>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a thread computes with subnormal floats, those below 2^-126 (f32) or 2^-1022 (f64), or takes them for zero.
+// Sets whether a thread computes with subnormal floats (below 2^-126 in f32, 2^-1022 in f64) or flushes them to zero.
 #pragma once
 #include <cstdint>
 

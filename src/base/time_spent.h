@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the time of long work goes: seconds by part of it, each second for one part.
+// Counts the seconds that each part of a long work takes, each second for one part.
 #pragma once
 #include <chrono>
 #include <cmath>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much more several devices do than each of them alone, measured in turns within one run.
+// Measures how much more several devices do than each of them alone, in turns within one run.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 #include <optional>

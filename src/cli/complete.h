@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a shell offers for the word that is being typed: the program's own words, and the names that the files on the
-// line hold. The scripts in src/cli/completions ask for it by `temper --complete WORDS...`.
+// Lists the completions of the word that is being typed in a shell: the program's own words, and the names that the
+// files on the line hold. The scripts in src/cli/completions ask for it by `temper --complete WORDS...`.
 #pragma once
 #include <string>
 #include <utility>

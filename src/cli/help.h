@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What --help prints: usage, an example, options in groups, exit codes, in the width of the terminal.
+// Prints the text of --help: usage, an example, options in groups, exit codes, in the width of the terminal.
 #pragma once
 #include <cstddef>
 #include <string>

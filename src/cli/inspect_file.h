@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `temper inspect` shows of the other files that Temper writes or reads.
+// Prints a file of any other kind that Temper writes or reads, for `temper inspect`.
 #pragma once
 #include <string>
 

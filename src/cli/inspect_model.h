@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `temper inspect` shows of an ONNX model.
+// Prints an ONNX model, for `temper inspect`.
 #pragma once
 #include <set>
 

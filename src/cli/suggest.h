@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a user may have meant by a word that is not known.
+// Suggests the word that a user may have meant by one that is not known.
 #pragma once
 #include <string>
 #include <vector>

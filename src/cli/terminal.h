@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the program knows of the terminal that it prints to.
+// Prints tables and texts in the width of the terminal.
 #pragma once
 #include <string>
 

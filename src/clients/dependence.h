@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What clients of the public C API share: whether frames or requests may be joined to one batch, where the graph does
-// not tell (temper_engine_samples_are_independent).
+// A check that clients of the public C API share. It tells whether frames or requests may be joined to one batch, where
+// the graph does not tell (temper_engine_samples_are_independent).
 #pragma once
 #include <string>
 #include <vector>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How pictures become inputs, as names, files and models say it: presets, the configurations that transformers and timm
-// write beside a model, and the metadata inside of one.
+// Reads how pictures become inputs from where models, files and names say it: presets, the configurations that
+// transformers and timm write beside a model, and the metadata inside of one.
 #pragma once
 #include <map>
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a picture lies in what a model sees of it.
+// Describes where a picture lies in the input that a model gets of it.
 #pragma once
 #include <cstdint>
 

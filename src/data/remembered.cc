@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How an input's pictures are prepared: as asked, then as its plan or model remembers. It needs no more of this folder
-// than pictures do, so that libtemper_runtime can have it.
+// Decides how an input's pictures are prepared: as asked, else as its plan or model remembers. It needs no more of this
+// folder than pictures do, so that libtemper_runtime can have it.
 #include <algorithm>
 
 #include "base/log.h"

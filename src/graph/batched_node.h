@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an op may know when it says whether a slice of the batch may be computed by itself.
+// Tells an op enough of its node to decide whether a slice of the batch may be computed by itself.
 #pragma once
 #include "graph/tensor.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether all numbers of a tensor are finite: asked of a network's weights, which are many.
+// Checks that all numbers of a tensor are finite, quickly enough for all weights of a network.
 #pragma once
 #include "graph/tensor.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the elements of an op's first output are to those of one of its inputs, as far as more than one file goes by it.
+// Says how the elements of an op's first output depend on those of one of its inputs, where several files need it.
 #pragma once
 #include <cstdint>
 

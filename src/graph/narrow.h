@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How an op takes part in a graph that computes in a narrower float, bf16 or f16 (passes/lower_precision.h).
+// Says how an op takes part in a graph that computes in a narrower float, bf16 or f16 (passes/lower_precision.h).
 #pragma once
 #include <string>
 
@@ -32,11 +32,11 @@ struct NarrowForm {
     form.reads_narrow = reads_narrow;
     return form;
   }
-  // What an op has that says nothing.
+  // The form of an op that says nothing.
   static NarrowForm none(DType dtype) { return stays_f32(concat("there is no ", dtype, " form of it")); }
 };
 
-// What an op may know of its node when it says so. Its first input and output are f32.
+// The facts about its node by which an op says so. Its first input and output are f32.
 class NarrowNode {
  public:
   virtual DType dtype() const = 0;  // the narrower one

@@ -38,7 +38,7 @@ concept OpStruct = std::equality_comparable<T> && std::default_initializable<T> 
                      { op.reference(inputs, types) } -> std::same_as<std::vector<Tensor>>;
                    };
 
-// What is known of one kind of op. An op that op.cc does not list has none: a program that uses it does not link.
+// The functions of one kind of op. An op that op.cc does not list has none: a program that uses it does not link.
 struct OpTable;
 template <class T>
 const OpTable& op_table();
@@ -119,7 +119,7 @@ void substitute(Op& op, const Bindings& bindings);
 OpKind kind_of(const Op& op);
 
 // ---- traits ----
-// What an op says of itself where it can. One that says nothing gets what is right for any op; a member of such a name
+// Traits: what an op says of itself. One that says nothing gets what is right for any op; a member of such a name
 // with another signature does not compile.
 
 // Whether each slice of the batched inputs along axis 0 gives that slice of every output. An op says so with
@@ -143,7 +143,7 @@ double reference_cost(const Op& op, std::span<const TensorType> inputs, std::spa
 //   NarrowForm narrow_form(const NarrowNode& node) const;
 // without it, it computes on f32.
 NarrowForm narrow_form(const Op& op, const NarrowNode& node);
-// What the elements of its first output are to those of an input. An op says it with
+// How the elements of its first output depend on those of an input. An op says it with
 //   Flow flow(size_t input) const;
 // without it, they are computed.
 Flow flow_of(const Op& op, size_t input);

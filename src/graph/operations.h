@@ -10,16 +10,16 @@
 namespace temper {
 
 struct Operations {
-  // Of convolutions and matrix products: two for each product and its sum, elements of the padding among them. They run
-  // at the rate of the dtype of their operands.
+  // Operations of convolutions and matrix products: two for each product and its sum, elements of the padding among
+  // them. They run at the rate of the dtype of their operands.
   int64_t products = 0;
   // One for each step of a program and element, and as many as a window or a reduction has elements.
   int64_t others = 0;
   int64_t all() const { return products + others; }
 };
 
-// What the reference of a convolution or matrix product takes: each element of the output reads as many elements as its
-// row of the second operand has.
+// The cost of the reference of a convolution or matrix product: each element of the output reads as many elements as
+// its row of the second operand has.
 double contraction_cost(const TensorType& second, const TensorType& output);
 
 // Steps that compute: constants and casts are free, or nearly so.

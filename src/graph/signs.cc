@@ -14,7 +14,7 @@ namespace temper {
 
 namespace {
 
-bool has_no_negatives(const Program& program, std::vector<char> known) {
+bool is_non_negative(const Program& program, std::vector<char> known) {
   for (const Step& step : program.steps) {
     const auto arg = [&](int a) { return known[size_t(step.args[size_t(a)])] != 0; };
     bool ok = false;
@@ -118,7 +118,7 @@ class Signs {
       for (size_t i = first; i < node.inputs.size(); ++i)
         inputs.push_back(known(node.inputs[i])), dtypes.push_back(graph_.type(node.inputs[i]).dtype);
       return int(inputs.size()) == steps.inputs && casts_keep_signs(steps, std::move(dtypes)) &&
-             has_no_negatives(steps, std::move(inputs));
+             is_non_negative(steps, std::move(inputs));
     };
     if (const auto* op = node.op.get_if<ops::Pointwise>()) return program(op->program, 0, false);
     if (const Program* epilogue = epilogue_of(node.op))

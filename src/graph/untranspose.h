@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ops share that move a transpose from before them to behind them (take_untransposed in graph/op.h): `perm` is
+// Functions for ops that move a transpose from before them to behind them (take_untransposed in graph/op.h). `perm` is
 // that of the transpose, and fields that speak of axes of its output become those that speak of its input.
 #pragma once
 #include <algorithm>
@@ -26,7 +26,7 @@ std::vector<T> untransposed(const std::vector<T>& values, std::span<const int64_
   return result;
 }
 
-// Of an op whose output has the axes of its input.
+// For an op whose output has the axes of its input.
 inline std::vector<int64_t> same_transpose(std::span<const int64_t> perm) { return {perm.begin(), perm.end()}; }
 
 }  // namespace temper

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `temper trtexec` does with a command of trtexec: every flag is executed, accepted without effect, or refused by
-// name. THE list of flags is in trtexec_use.cc.
+// Decides what `temper trtexec` does with a command of trtexec. Every flag is executed, accepted without effect, or
+// refused by name. THE list of flags is in trtexec_use.cc.
 #pragma once
 #include <cstdint>
 #include <map>

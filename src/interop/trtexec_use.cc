@@ -53,7 +53,7 @@ constexpr TrtexecFlagUse kUses[] = {
     {"--workspace", X, "scratch memory that a kernel may take, in MiB"},
     {"--memPoolSize", X, "workspace: scratch memory that a kernel may take; other pools have no effect"},
     {"--profilingVerbosity", X, "detailed: --dumpLayerInfo and --exportLayerInfo say all that is known of a layer"},
-    {"--nvtxMode", X, "as --profilingVerbosity; nothing is sent to NVTX"},
+    {"--nvtxMode", X, "the same as --profilingVerbosity; nothing is sent to NVTX"},
     {"--minTiming", A, kTimes},
     {"--avgTiming", A, kTimes},
     {"--refit", R, kRefit},
@@ -141,8 +141,8 @@ constexpr TrtexecFlagUse kUses[] = {
     {"--idleTime", X, "milliseconds between two queries, of one stream; the throughput counts them"},
     {"--infStreams", X, "queries at a time, each in a session of its own"},
     {"--exposeDMA", A, kDefault},
-    {"--noDataTransfers", X, "of a GPU: the times are the GPU's own, without copies"},
-    {"--includeDataTransfers", X, "of a GPU: copies are in the times"},
+    {"--noDataTransfers", X, "leaves the copies to and from a GPU out of the times"},
+    {"--includeDataTransfers", X, "counts the copies to and from a GPU in the times"},
     {"--useManagedMemory", A, "buffers are plain memory of the device"},
     {"--useSpinWait", A, "the driver decides how to wait"},
     {"--noSpinWait", A, "the driver decides how to wait"},
@@ -184,7 +184,7 @@ constexpr TrtexecFlagUse kUses[] = {
     {"--helpBuildRoute", R, kTune},
     {"--setBuildRoute", R, kTune},
     // Of releases before those of the list.
-    {"--streams", X, "as --infStreams"},
+    {"--streams", X, "the same as --infStreams"},
     {"--plugins", R, kPlugins},
     // Temper's own.
     {"--temperDevice", X,

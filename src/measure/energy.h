@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the CPU draws, by its own counters (RAPL: of Intel since Sandy Bridge, of AMD since Zen), which Linux shows in
+// Measures the CPU's power by its own counters (RAPL: Intel since Sandy Bridge, AMD since Zen), which Linux shows in
 // /sys/class/powercap.
 #pragma once
 #include <optional>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the bits of a program's flags are in the release that it was written for: releases give a flag other numbers.
+// Reads the bits of a program's flags as the release defines them that it was written for: their numbers changed.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a program for TensorRT asks an engine about its layers: the steps of its plan, in TensorRT's form of JSON.
+// Answers a program for TensorRT that asks about an engine's layers: the steps of its plan, in TensorRT's form of JSON.
 #pragma once
 #include <string>
 #include <vector>

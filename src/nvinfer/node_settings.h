@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What TensorRT's layer for a node of a model would have been told: programs read it from layers of a parser.
+// Gives the settings that TensorRT's layer for a node would have: programs read them from a parser's layers.
 #pragma once
 #include <optional>
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a program may ask a build for by TensorRT's API, and is not in Temper.
+// Refuses by name the requests of TensorRT's API that Temper does not implement.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a condition chooses that only a run knows: a choose of the graph where both sides have the same ranks and
-// structure, else an OnnxEither. A node that reads one is imported for each of its sides, so that what both give may be
-// of one rank again: a reshape, a reduction, a concatenation of a sequence.
+// Values that a condition chooses which only a run knows. It is a choose of the graph where both sides have the same
+// ranks and structure, else an OnnxEither. A node that reads one is imported for each of its sides, so that what both
+// give may be of one rank again: a reshape, a reduction, a concatenation of a sequence.
 #pragma once
 #include <functional>
 #include <optional>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the attentions of ONNX and of com.microsoft share: heads, which lie side by side in the last axis or on an axis
-// of their own, and their rotation.
+// Functions that the attentions of ONNX and of com.microsoft share. They are for heads, which lie side by side in the
+// last axis or on an axis of their own, and their rotation.
 #pragma once
 #include "onnx/node.h"
 

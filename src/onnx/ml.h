@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the imports of ai.onnx.ml share: attributes in two forms, scores and class labels.
+// Functions that the imports of ai.onnx.ml share: for attributes in two forms, scores and class labels.
 #pragma once
 #include "onnx/node.h"
 

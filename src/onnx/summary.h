@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an ONNX file holds, for people who meet a model for the first time: also of one that Temper cannot run.
+// Summarises an ONNX file for people who meet the model for the first time, also one that Temper cannot run.
 #pragma once
 #include <cstdint>
 #include <map>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a name of an ONNX model stands for while it is imported: a tensor, a sequence of tensors, or what a condition
-// chooses of two such. A graph has tensors alone: a sequence is a list of them, and what is done to it is done to the
-// list. An optional is what is in it.
+// The value that a name of an ONNX model stands for while it is imported. It is a tensor, a sequence of tensors, or
+// what a condition chooses of two such. A graph has tensors alone: a sequence is a list of them, and what is done to it
+// is done to the list. An optional is what is in it.
 #pragma once
 #include <memory>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a model to an engine: import, passes, shapes, tuning, the choice of segments, plans.
+// Builds an engine from a model: import, passes, shapes, tuning, the choice of segments, plans.
 #pragma once
 #include <functional>
 #include <map>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a model can be run in the memory that it may take, asked before anything is measured.
+// Checks, before anything is measured, that a model can be run in the memory that it may take.
 #pragma once
 #include <cstdint>
 

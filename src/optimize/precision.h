@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From an optimised f32 graph to one in the precision that was asked for.
+// Turns an optimised f32 graph into one in the precision that was asked for.
 #pragma once
 #include <map>
 #include <optional>

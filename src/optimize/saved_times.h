@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a precision saves beside another, layer by layer, as builds of both measured it.
+// Compares the times of layers in two precisions, as the builds of both measured them.
 #pragma once
 #include <functional>
 #include <map>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long the search for a plan may take, and what it did not measure by then.
+// Limits the time that the search for a plan takes, and notes what it could not measure.
 #pragma once
 #include <atomic>
 #include <limits>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a whole plan takes, measured once at the end of a build, and whether its steps' times agree with that.
+// Times a whole plan once at the end of a build, and checks that its steps' times agree with that.
 #pragma once
 #include "measure/instruments.h"
 #include "runtime/engine.h"

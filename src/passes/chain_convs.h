@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For backends with kernels that compute a convolution and the one behind it in one go (Backend::fuses). Whether that
+// Fuses a convolution and the one behind it, for backends with kernels of both (Backend::fuses). Whether that
 // is faster depends on the shapes: it is asked for where these are known (optimize/fusion.h).
 #pragma once
 #include <string>

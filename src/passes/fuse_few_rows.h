@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// For backends whose kernels of few rows compute what stands before them, too (graph/ops/fused_decode.h): a token of a
-// model that generates takes as long as its launches.
+// Fuses products of few rows with what stands before them, for backends with such kernels (graph/ops/fused_decode.h): a
+// token of a model that generates takes as long as its launches.
 #pragma once
 #include "passes/fuse_neighbours.h"
 

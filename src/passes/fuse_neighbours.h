@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For backends whose kernels compute what stands before and behind an op as they read and write (Backend::fuses). It
+// Fuses programs before and behind ops into them, for backends whose kernels compute both (Backend::fuses). It
 // runs when precisions are settled.
 #pragma once
 #include <functional>

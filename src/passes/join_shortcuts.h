@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For backends with kernels that compute the two convolutions that a residual block adds in one go (Backend::fuses):
+// Fuses the two convolutions that a residual block adds, for backends with kernels of both (Backend::fuses):
 // the last one of the block and its projection. What they take is known where shapes are.
 #pragma once
 #include "passes/fuse_neighbours.h"

@@ -16,7 +16,7 @@ struct CacheOptions {
   std::vector<std::pair<std::string, std::string>> pairs;  // inputs and outputs; empty: by their names (graph/caches.h)
 };
 
-// Of a model as it was imported, with inputs input_ids i64 [B,S] and past keys and values [B,G,P,D], which a concat
+// Takes a model as it was imported, with inputs input_ids i64 [B,S] and past keys and values [B,G,P,D], which a concat
 // along the positions joins with new ones before an attention reads them, and which are outputs then.
 //
 // The result reads caches [B,positions,G*D] in the place of the past, and appends the new rows; beside them it has the

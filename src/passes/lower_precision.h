@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From an optimised f32 graph to one that multiplies in a narrower float and keeps what flows between products in it.
+// Turns an optimised f32 graph into one that multiplies in a narrower float and keeps it between products.
 #pragma once
 #include <map>
 #include <optional>
@@ -40,8 +40,8 @@ struct LoweringOptions {
   // Constants that a product's epilogue reads (biases) are stored in the narrower dtype, too, where none becomes
   // infinite: libraries for GPUs take them in no other dtype.
   bool narrow_biases = false;
-  // What normalize reads behind a product, and softmax in f16 (bf16 has too few digits for exponents), is stored in
-  // the narrower dtype, too: for devices whose kernels widen it themselves.
+  // The input of normalize behind a product, and of softmax in f16 (bf16 has too few digits for exponents), is stored
+  // in the narrower dtype, too: for devices whose kernels widen it themselves.
   bool narrow_rows = false;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For backends whose fastest products are those of rows (Backend::by_rows).
+// Makes convolutions of patches products of rows, for backends where those are fastest (Backend::by_rows).
 #pragma once
 #include "passes/fuse_neighbours.h"
 

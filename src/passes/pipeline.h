@@ -33,7 +33,7 @@ struct PrecisionTarget {
   bool tf32 = false;
   bool blocks = false;  // the device may have kernels for weights in blocks: those that products read stay so
 };
-// Where `report` is not null, it gets what the pass that ran says of each node. It must outlive the pipeline.
+// If `report` is not null, it gets what the pass that ran says of each node. It must outlive the pipeline.
 Pipeline precision_pipeline(PrecisionTarget target, LoweringReport* report);
 
 // For a backend, of which `taken` says what its tactics take; of weights in blocks, at any shapes. Behind all

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For backends whose products are fastest as convolutions (not Backend::by_rows).
+// Moves resizes behind products, for backends whose products are fastest as convolutions (not Backend::by_rows).
 #pragma once
 #include "passes/pass.h"
 

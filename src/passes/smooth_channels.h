@@ -11,7 +11,7 @@
 
 namespace temper {
 
-// What calibration saw of a value that products read.
+// The statistics that calibration took of a value that products read.
 struct SeenChannels {
   std::vector<float> maxima;  // the largest |x| of each entry of the last axis
   double mean_square = 0;     // of all its elements

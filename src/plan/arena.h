@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a session works: memory of its device, which grows to the largest plan that it runs.
+// The memory that a session works in, of its device. It grows to the largest plan that the session runs.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -32,11 +32,11 @@ class BoundSteps {
   // here. `plan` and `arena` outlive this.
   BoundSteps(const Plan& plan, const Device& device, Arena& arena);
 
-  // Where constants lie, by index in the plan; null for those that no step reads.
+  // Sets where constants lie, by index in the plan; null for those that no step reads.
   void set_constants(std::vector<const void*> constants) { constants_ = std::move(constants); }
   // The arena has room for the plan, and behind it `more` bytes. Throws Error{machine} with what the plan needs.
   void reserve(int64_t more = 0, int64_t staging = 0);
-  // What the plan takes, for those who have less. `more`: behind it.
+  // Says how much memory the plan needs, for errors. `more`: bytes behind the plan's own.
   std::string needs(int64_t more = 0) const;
 
   std::vector<BoundStep>& of(size_t segment, int chain) { return bound_[segment][size_t(chain)]; }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a plan may be run at all, whoever wrote it: every reference inside its buffer, every type what its op gives.
+// Checks that a plan may be run, whoever wrote it: each reference inside its buffer, each type as its op gives it.
 #pragma once
 #include "plan/plan.h"
 

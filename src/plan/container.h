@@ -20,10 +20,10 @@ struct SectionToWrite {
   bool required = true;                           // a reader that does not know it must refuse the file
   std::vector<std::span<const std::byte>> parts;  // each starts at a multiple of kSectionAlignment, in this order
 };
-// Where part i of a section starts, from the section's start.
+// The offset of each part of a section from the section's start.
 std::vector<int64_t> part_offsets(const SectionToWrite& section);
 
-// Who wrote the file and how to make it again. It is readable in files of every format version.
+// Tells who wrote the file and how to make it again. It is readable in files of every format version.
 struct Preamble {
   std::string program;  // "temper 0.1.0 (revision)"
   std::string command;

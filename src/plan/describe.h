@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a plan file or an engine holds, as JSON: `temper inspect --json`, and Engine.inspect() of Python.
+// Describes a plan file or an engine as JSON: `temper inspect --json`, and Engine.inspect() of Python.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -23,7 +23,7 @@ nlohmann::json describe(const PlanFile& file, const DescribeOptions& options);
 std::vector<std::pair<const Plan*, const PlanStep*>> steps_named(const PlanFile& file, const std::string& node);
 // By time, then those without one, then those that were refused.
 std::vector<Candidate> in_order(std::vector<Candidate> candidates);
-// Of a concat: the steps that wrote its inputs that are in place, in their order.
+// The steps that wrote those inputs of a concat that are in place, in their order.
 std::vector<std::string> written_in_place(const Plan& plan, const PlanStep& step);
 std::string layouts_of(const Config& config);  // "nhwc ohwi -> nhwc"
 

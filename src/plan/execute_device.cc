@@ -50,7 +50,7 @@ void DeviceExecutor::place_buffers() {
   const auto take = [&](const PortInfo& port) {
     return std::exchange(bytes_, bytes_ + round_up<int64_t>(bytes_of(port), kApart));
   };
-  // Small inputs beside each other, which one copy moves: a model that generates has three numbers for each token, and
+  // Small inputs side by side, which one copy moves: a model that generates has three numbers for each token, and
   // caches that stay where they are.
   by_place_.resize(plan_.inputs.size());
   std::iota(by_place_.begin(), by_place_.end(), size_t(0));

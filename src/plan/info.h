@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A built model: its plans, and what is known about it beside them.
+// A built model: its plans, and what else is known about it.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -18,7 +18,7 @@ struct ShapeRange {
   bool operator==(const ShapeRange&) const = default;
 };
 
-// What `build` knows and `inspect` shows.
+// Facts about a build, which `inspect` shows.
 struct EngineInfo {
   std::string model_name;
   std::string model_sha256;
@@ -48,7 +48,7 @@ struct EngineInfo {
   bool operator==(const EngineInfo&) const = default;
 };
 
-// What a plan file holds, and what an engine is made of.
+// The contents of a plan file; an engine is made of them.
 struct PlanFile {
   EngineInfo info;
   int threads = 1;
@@ -62,7 +62,7 @@ struct PlanFile {
   std::vector<std::shared_ptr<const Plan>> plans;
 
   std::optional<Device> device;  // that it is for; absent in files to write, and with `foreign` where there is none
-  // Of a file that was read.
+  // These are of a file that was read.
   int64_t file_bytes = 0, constant_bytes = 0,
           graph_bytes = 0;  // constant: what the plans use; graph: what only it does
   std::string refusal;      // with `foreign`: why this program cannot run it here, empty if it can

@@ -6,7 +6,7 @@
 
 namespace temper {
 
-// Of everything in an arena: a cache line would do for CPUs; cuBLASLt asks for 256 bytes of its workspace.
+// The alignment of everything in an arena: a cache line is enough for CPUs, cuBLASLt wants 256 bytes of its workspace.
 constexpr int64_t kBufferAlignment = 256;
 
 struct Lifetime {

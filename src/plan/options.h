@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the planner is told: segments, threads, and where times come from.
+// Options of the planner: segments, threads, and where times come from.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -46,8 +46,8 @@ struct DecidedCandidate {
   double ms = -1;
 };
 
-// Where the planner learns what candidates take: a tuner that measures, the times of a file, what an earlier build
-// decided. By itself it knows nothing. `chains`: how many of the candidate run side by side.
+// A source of the times of candidates, for the planner: a tuner that measures, the times of a file, what an earlier
+// build decided. This class knows none. `chains`: how many of the candidate run side by side.
 class TimeSource {
  public:
   virtual ~TimeSource() = default;
@@ -56,11 +56,11 @@ class TimeSource {
   virtual std::string fault(const Problem&, const Tactic&, const Config&) { return ""; }
   // Has the search taken its time? What is known then must do: nothing more is measured for the choice.
   virtual bool is_over() { return false; }
-  // What is asked next is for this node, of so many.
+  // The next questions are for this node, of so many.
   virtual void at_node(int64_t /*node*/, int64_t /*nodes*/) {}
-  // Will soon be built, in this order: who compiles beside the caller may begin.
+  // Will soon be built, in this order: who compiles in the background may begin.
   virtual void expect(const std::vector<CandidateRef>&) {}
-  // What needs no choice.
+  // The candidate of a problem that needs no choice.
   virtual DecidedCandidate decided(const Problem&) { return {}; }
   // Measures once more, in turns, what came out near the top, and gives the better of both times of each; nothing:
   // times are final. One look at each candidate in turn is at the mercy of whatever else the machine did at that

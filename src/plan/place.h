@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where an input of a concat lies in the concat's output, and the rows of both.
+// Computes where an input of a concat lies in the concat's output, and the rows of both.
 #pragma once
 #include <optional>
 

@@ -23,7 +23,7 @@ struct BufferRef {
   bool operator==(const BufferRef&) const = default;
 };
 
-// What lost against the chosen candidate, for `inspect --why`.
+// A candidate that lost against the chosen one, for `inspect --why`.
 struct Candidate {
   std::string tactic, config;
   double ms = -1;       // negative: not timed
@@ -61,7 +61,7 @@ struct PortInfo {
   TensorType type;
 };
 
-// Of one run of a whole plan, as `bench` runs it: measured once, at the end of the build.
+// The time of one run of a whole plan, as `bench` runs it, measured once at the end of the build.
 struct WholeTime {
   double ms = -1;              // the median; negative: nobody measured it
   double low = -1, high = -1;  // its 95 % interval; negative where the runs were too few

@@ -300,8 +300,8 @@ class Builder {
     if (!out.steps.empty()) plan_.segments.push_back(std::move(out));
   }
 
-  // Input `i` of node `n` is a buffer of this segment as its value was written, and nobody reads it after or beside it:
-  // the node may write over it.
+  // Input `i` of node `n` is a buffer of this segment as its value was written, and nobody reads it after it or at the
+  // same time: the node may write over it.
   bool dies_here(const Node& node, size_t i, const PlanStep& step, int32_t n) const {
     const ValueId id = node.inputs[i];
     if (step.inputs[i].kind != BufferRef::Kind::local || root(id) != id ||

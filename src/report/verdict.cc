@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a report shows in a sentence or two, for people who read no further.
+// Says in a sentence or two what a report shows, for people who read no further.
 #include <algorithm>
 
 #include "base/concat.h"

@@ -22,9 +22,9 @@
 
 namespace temper {
 
-// What is kept of shapes that come at run time; what was used last stays. The latest stays whatever it takes, and the
-// plans that the engine was built or loaded with are neither counted nor let go. A plan lives on while a session is
-// prepared for it.
+// Limits what is kept of shapes that come at run time; what was used last stays. The latest stays whatever it takes,
+// and the plans that the engine was built or loaded with are neither counted nor let go. A plan lives on while a
+// session is prepared for it.
 struct ShapeLimits {
   int64_t plans = 128, plan_bytes = int64_t(256) << 20;         // of the engine
   int64_t prepared = 128, prepared_bytes = int64_t(256) << 20;  // of each session: with its kernels, by an estimate
@@ -46,8 +46,8 @@ struct EngineStatistics {
 
 class Engine {
  public:
-  // Of finished plans, which it keeps for good. `files`: what they were made from, which save_engine does not write
-  // over.
+  // Makes an engine of finished plans, which it keeps for good. `files`: what they were made from; save_engine does
+  // not write over them.
   explicit Engine(PlanFile file, const DeviceSettings& settings = {}, const std::vector<std::string>& files = {});
   // Without a plan: see unplanned().
   Engine(const EngineInfo& info, Graph graph, int threads, const DeviceSettings& settings = {});
@@ -89,7 +89,7 @@ class Engine {
   void forget_unused() const { packs_.forget_unused(); }
   // Throws Error{usage} with what is expected if the shapes are not inside a profile.
   void check_shapes(const std::vector<Dims>& shapes) const;
-  // What the outputs are for these input shapes, without planning anything: dimensions that depend on data stay
+  // The types of the outputs for these input shapes, without planning anything: dimensions that depend on data stay
   // symbolic. Throws as check_shapes does.
   std::vector<TensorType> output_types(const std::vector<Dims>& shapes) const;
 
@@ -122,10 +122,10 @@ class Engine {
   [[nodiscard]] std::vector<PlanRef> beyond_limits() const;  // with the mutex held
 };
 
-// What an engine is made of, with no plan yet, for this process and device. `graph` is the optimised graph; symbolic
+// The contents of an engine with no plan yet, for this process and device. `graph` is the optimised graph; symbolic
 // where shapes may vary.
 PlanFile unplanned(EngineInfo info, Graph graph, int threads, Device device);
-// What a file of the engine holds: the plans it has by now.
+// The contents of a file of the engine, with the plans that it has by now.
 PlanFile plan_file_of(const Engine& engine);
 // Writes it; see write_plan_file. Throws Error{usage} where the engine was loaded or built from that file.
 void save_engine(const Engine& engine, const std::string& path, bool force = false);
@@ -160,8 +160,8 @@ class Session {
   std::unique_ptr<Session> fork();
   // The same for one that is there already.
   void copy_states(Session& from);
-  // What the next run takes for this input, copied; undefined before the first run. Throws Error{usage} for an input
-  // that is no state.
+  // A copy of the tensor that the next run takes for this input; undefined before the first run. Throws Error{usage}
+  // for an input that is no state.
   Tensor state(size_t input);
   // Puts the shapes of the states' values into `shapes`, but of inputs that are `given` (each is 0 or 1). A first value
   // has the shape that the engine fixes; open dimensions are as other inputs have them, then as the engine is tuned.
@@ -204,7 +204,7 @@ class Session {
     queue().copy_on_device(to, from, bytes);
     queue().wait();
   }
-  // Of such a device: what its work is ordered by (a CUstream).
+  // The CUstream that orders the work of such a device.
   void* stream() { return queue().handle(); }
   // For devices with memory of their own, after a run: see DeviceExecutor::run_on_device.
   std::vector<double> run_on_device(int times, bool recorded = true);
@@ -213,7 +213,7 @@ class Session {
   // As run_prepared, adding to `ms` the time of each step: see Executor::run_timed.
   void run_timed(std::span<const void* const> inputs, std::span<void* const> outputs,
                  std::vector<std::vector<double>>& ms);
-  // Of a model for which these shapes make no one plan: its partitions as far as they are known without a run, both
+  // The partitions of a model for which these shapes make no one plan, as far as they are known without a run: both
   // sides of every branch among them, and loops' bodies. None for other models.
   std::vector<Partition> partitions(const std::vector<Dims>& shapes);
   // The same of those that were run, with the times of their steps since time_partitions(true).

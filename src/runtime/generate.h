@@ -34,7 +34,7 @@ class TokenReader {
   // with that before the host knows what it is. Where other tokens come, or none, what was read so counts for nothing.
   // Throws Error{usage} for another number of rows, tokens outside of the vocabulary, and more than there is room for.
   void read(const std::vector<std::vector<int64_t>>& tokens, bool wants_logits = true, bool goes_on = false);
-  // Of the row's last token; what came of the last read() that gave the row tokens.
+  // The logits of the row's last token, from the last read() that gave the row tokens.
   std::span<const float> logits(int64_t row) const;
   bool is_on_host() const { return !reads_; }                        // then read() always has logits
   int64_t next(int64_t row) const { return next_.at(size_t(row)); }  // that of the largest logit

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether the samples of a batch are computed by themselves, so that requests of several clients may be joined.
+// Tells whether the samples of a batch are computed by themselves, so that requests of several clients may be joined.
 #pragma once
 #include "runtime/engine.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What plans take of the host's memory.
+// Counts the memory that plans take of the host.
 #pragma once
 #include <unordered_map>
 #include <unordered_set>
@@ -8,7 +8,7 @@
 
 namespace temper {
 
-// Where the elements of tensors begin that are there whether or not a plan uses them.
+// The addresses of tensors that are there whether or not a plan uses them.
 using KnownConstants = std::unordered_set<const std::byte*>;
 
 // A sum over plans: the tables of each, and every constant once, but for those that are known.
@@ -25,7 +25,7 @@ class PlanBytes {
   int64_t total_ = 0;
 };
 
-// Of the kernels that a session makes for a plan: an estimate, because what libraries take for theirs is not told.
+// The memory of the kernels that a session makes for a plan: an estimate, as libraries do not tell what they take.
 int64_t kernel_bytes(const Plan& plan);
 
 }  // namespace temper

@@ -24,7 +24,7 @@ class Pool {
   explicit Pool(std::vector<PoolDevice> devices);  // at least one
   size_t size() const { return devices_.size(); }
 
-  // What is to be done with a piece when all before it are done with.
+  // The work that is left with a piece when all before it are finished.
   using Finish = std::function<void()>;
   using Work = std::function<Finish(size_t device, int64_t piece)>;
   // Calls `work` for the pieces 0 to count - 1, each on one of the devices, and on the calling thread what it returns,

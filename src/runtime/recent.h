@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is kept for the shapes of inputs, in the order in which it was used.
+// A map by the shapes of inputs that knows which of them was not used for longest.
 #pragma once
 #include <list>
 #include <map>
@@ -31,7 +31,7 @@ class RecentShapes {
     if (!always) it->second.at = order_.insert(order_.begin(), it);
     return it->second.value;
   }
-  // What was not used for longest; nothing where only one is left, the one in use.
+  // Takes out the one that was not used for longest; nothing where only one is left, the one in use.
   std::optional<Value> take_oldest() {
     if (order_.size() < 2) return std::nullopt;
     Value value = std::move(order_.back()->second.value);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the backend calls of the server's C API, and what it is called by: names, numbers and signatures of Triton's
-// TRITONBACKEND API 1.16 to 1.19 and TRITONSERVER API 1. The server resolves them when it opens the backend; nothing is
-// linked. tests/triton/symbols.py holds every name against the library of a real server.
+// The part of the server's C API that the backend calls, and the functions that it is called by: names, numbers and
+// signatures of Triton's TRITONBACKEND API 1.16 to 1.19 and TRITONSERVER API 1. The server resolves them when it opens
+// the backend; nothing is linked. tests/triton/symbols.py holds every name against the library of a real server.
 #pragma once
 #include <cstddef>
 #include <cstdint>

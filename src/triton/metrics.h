@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the backend counts beside the server's own statistics, for its metrics page: runs, time and rows by bucket, rows
-// of padding, plans made on the spot, requests cancelled before their run, time in which the server took the answers.
+// Counters of the backend on the server's metrics page, in addition to the server's own statistics: runs, time and rows
+// by bucket, rows of padding, plans made on the spot, requests cancelled before their run, time in which the server
+// took the answers.
 #pragma once
 #include <array>
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the timing cache is kept unless the user names a file.
+// Names the file of the timing cache where the user names none.
 #pragma once
 #include <string>
 

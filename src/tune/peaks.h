@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a machine can do at most, measured once: by loops that do nothing else on a CPU, by the quickest products and
+// Measures once what a machine can do at most: by loops that do nothing else on a CPU, by the quickest products and
 // copies that there are on a GPU.
 #pragma once
 #include <functional>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From frames to labels: a plan, a session of it, and what is read out of its outputs. Nothing of GStreamer is here.
+// Turns frames into labels: a plan, a session of it, and what is read out of its outputs. It knows no GStreamer.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the CPU's kernels of attention share: sizes, where a head lies in memory, its mask and its ranges of keys.
+// Functions that the CPU's kernels of attention share: sizes, places of heads in memory, the mask, ranges of keys.
 #pragma once
 #include <algorithm>
 #include <limits>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where indices point, shared by gather and scatter: they are resolved and checked on the calling thread, since an
+// Turns indices into offsets, for gather and scatter. Indices are resolved and checked on the calling thread, since an
 // index that does not exist is an error of the run.
 #pragma once
 #include <span>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What follows the 32-bit sums of 8-bit products in Temper's own kernels, in oneDNN's order (int8_epilogue.h): rows of
-// up to 16 columns, each written where it belongs.
+// Makes results of the 32-bit sums of 8-bit products in Temper's own kernels, in oneDNN's order (int8_epilogue.h): rows
+// of up to 16 columns, each written where it belongs.
 #pragma once
 #include <optional>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What products by constant weights in panels of columns share: which problems they take, how the weights are packed,
-// and how threads share out panels and rows.
+// Functions that products by constant weights in panels of columns share. They say which problems they take, how the
+// weights are packed, and how threads share out panels and rows.
 #pragma once
 #include <algorithm>
 #include <cstring>

@@ -15,7 +15,7 @@ namespace {
 
 struct OpenMachines {
   std::mutex mutex;
-  // By ordinal, and the context of the caller's or null.
+  // By ordinal, and the caller's context or null.
   std::map<std::pair<int, void*>, std::weak_ptr<const Machine>> known;
 };
 // Never destroyed: a thread that opens libraries may outlive the end of main().

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A Machine is one GPU together with the libraries that were opened to use it (the driver, NVRTC, cuDNN, cuBLASLt). A
-// process has one Machine for each GPU, and one more for each context of the caller's that it is used in. This file
+// process has one Machine for each GPU, and one more for each context of a caller that it is used in. This file
 // also defines the CUDA stream that a session's kernels run on.
 #pragma once
 #include <exception>

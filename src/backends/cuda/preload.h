@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// NVIDIA's libraries take long to open: they are opened beside whatever else happens before they are first needed.
+// NVIDIA's libraries take long to open: they are opened in the background before they are first needed.
 #pragma once
 #include "backends/backend.h"
 

@@ -63,8 +63,8 @@ struct Recipe {
   Support (*supports)(const Problem& problem);
   // The likeliest first; never empty for a supported problem.
   std::vector<Config> (*configs)(const Problem& problem, const GpuProperties& gpu);
-  // What a recipe makes of one configuration: its jobs in launch order (none if the outputs have no elements), and the
-  // memory that they need.
+  // The work that a recipe makes of one configuration: its jobs in launch order (none if the outputs have no elements),
+  // and the memory that they need.
   struct Work {
     std::vector<Job> jobs;
     int64_t workspace = 0;  // bytes
@@ -83,7 +83,7 @@ struct Recipe {
   Support (*worth_timing)(const Problem& problem, std::string_view architecture) = nullptr;
   // The kernel has no other way than the matrix units. Below compute capability 8.0 they do not multiply bf16.
   bool matrix_units = false;
-  // What one configuration is expected to take, in clocks of an H100: Tactic::expected. Null: nothing is expected.
+  // The time that a configuration is expected to take, in clocks of an H100: Tactic::expected. Null: none is expected.
   double (*expected_clocks)(const Problem& problem, const Config& config, const GpuProperties& gpu) = nullptr;
   // How many of configs(), the likeliest, are worth compiling and timing in the same layouts, at least 1. The recipe
   // computes with the others, too: a plan that has one still loads. Null: all of them.
@@ -91,10 +91,10 @@ struct Recipe {
 };
 
 Support recipe_supports(const Recipe& recipe, const Problem& problem, std::string_view architecture);
-// As recipe_supports, and asks worth_timing, too: this is what the recipe answers as a tactic.
+// As recipe_supports, and asks worth_timing, too: this is what the tactic made of the recipe says.
 Support recipe_offered(const Recipe& recipe, const Problem& problem, std::string_view architecture);
 
-// Those of the recipe's configurations that are worth offering (Recipe::worth_offering), in their order.
+// The recipe's configurations that are worth offering (Recipe::worth_offering), in their order.
 std::vector<Config> offered_configs(const Recipe& recipe, const Problem& problem, const GpuProperties& gpu);
 
 // An implementation of worth_timing: it refuses where `faster` takes the problem.

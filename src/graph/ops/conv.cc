@@ -48,7 +48,7 @@ std::vector<Tensor> Conv::reference(std::span<const Tensor> inputs, std::span<co
   const int64_t channels = wd[1], per_group = wd[0] / group;
   const Dims kernel(wd.begin() + 2, wd.end());
   visit_dtype(x.dtype(), [&]<class T>() {
-    // Sums of 8-bit operands are exact and kept as i32, those of halves as f32.
+    // Sums of 8-bit operands are exact and kept as i32, those of fp16 and bf16 as f32.
     constexpr bool narrow = std::is_same_v<T, int8_t> || std::is_same_v<T, uint8_t>;
     using W = std::conditional_t<narrow, int8_t, T>;
     using A = std::conditional_t<narrow, int32_t,

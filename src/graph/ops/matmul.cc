@@ -44,7 +44,7 @@ std::vector<Tensor> MatMul::reference(std::span<const Tensor> inputs, std::span<
                 b_col = transpose_b ? k : 1;
   Tensor acc(accumulator_of(a.dtype(), b.dtype()), out);
   visit_dtype(a.dtype(), [&]<class T>() {
-    // Sums of 8-bit operands are exact and kept as i32, those of halves as f32.
+    // Sums of 8-bit operands are exact and kept as i32, those of fp16 and bf16 as f32.
     constexpr bool narrow = std::is_same_v<T, int8_t> || std::is_same_v<T, uint8_t>;
     using B = std::conditional_t<narrow, int8_t, T>;
     using A = std::conditional_t<narrow, int32_t,

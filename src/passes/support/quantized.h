@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What passes read from quantize and dequantize nodes, and the same as programs.
+// Reads quantize and dequantize nodes for passes, and writes them as programs.
 #pragma once
 #include <optional>
 

@@ -184,7 +184,7 @@ class Finder {
     }
     const size_t skip = is_product(node.op) ? 1 : 0, first = first_input(node, *program);
     for (size_t i = skip; i < size_t(program->inputs); ++i) reaches(node.inputs[first + i - skip], fates[i]);
-    // Behind a product with a constant a small value is still small beside a root's or logarithm's others.
+    // Behind a product with a constant a small value is still small next to a root's or logarithm's others.
     if (skip)
       for (size_t i : {0, 1})
         if (constant(node.inputs[1 - i])) reaches(node.inputs[i], {fates[0].sensitive, fates[0].logarithm, false});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a graph needs more range or more digits than half of f32's bits hold, whatever its data are: squares and what
+// Finds where a graph needs more range or digits than 16 bits hold, whatever its data are: squares and what
 // is summed of them, as far as a root, a quotient or a logarithm.
 #pragma once
 #include <map>

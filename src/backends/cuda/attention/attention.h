@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernels of attention share: which problems they take, and the head of their texts and their parameters
-// (scores.cuh).
+// Functions that the kernels of attention share. They say which problems are taken, and write the head of their texts
+// and their parameters (scores.cuh).
 #pragma once
 #include "backends/cuda/recipe.h"
 #include "graph/ops/attention.h"

@@ -119,9 +119,9 @@ std::vector<Config> configs(const Problem& problem, const GpuProperties& gpu) {
 // PP-OCR's detection at batch 1 none was faster with one.
 size_t worth_offering(const Problem& problem, const GpuProperties& gpu) {
   if (element_count(problem.outputs[0].dims()) == 0) return std::size(kTiles);
-  const bool beside = on_matrix_units_too(problem, gpu);
-  if (!is_small(problem.outputs[0].dims(), gpu)) return beside ? 1 : std::size(kTiles);
-  const size_t most = beside ? 2 : std::size(kTiles);
+  const bool matrix_units = on_matrix_units_too(problem, gpu);
+  if (!is_small(problem.outputs[0].dims(), gpu)) return matrix_units ? 1 : std::size(kTiles);
+  const size_t most = matrix_units ? 2 : std::size(kTiles);
   size_t offered = 1;
   for (size_t i = std::size(kTiles); i-- > 1 && offered < most; ++offered)  // the smallest first
     if (2 * ceil_div(threads_in_all(problem, kTiles[i]), threads_of(kTiles[i])) < gpu.sms) break;

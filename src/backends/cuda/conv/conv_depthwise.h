@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the recipes of convolutions of each channel by itself have in common.
+// Functions that the two recipes of depthwise convolutions share.
 #pragma once
 #include "backends/cuda/recipe.h"
 

@@ -238,7 +238,7 @@ std::vector<std::byte> packed_weights(const Tensor& w, const Cut& cut, bool wgmm
   return packed;
 }
 
-// The constants that conv_first.cu is compiled with, beside those of a cut; it says what they mean.
+// The constants that conv_first.cu is compiled with, besides those of a cut; it says what they mean.
 struct FirstConvConstants {
   int matrix;
   bool wgmma;
@@ -277,7 +277,7 @@ std::string FirstConvConstants::text(const Cut& cut) const {
                 macro("PIXEL_WORDS", int(cut.pixels)), macro("PAIRS", int(cut.pairs)), macro("EXTRAS", extras));
 }
 
-// What a prologue reads beside the image: numbers, or one for each channel.
+// The inputs that a prologue reads besides the image: numbers, or one for each channel.
 struct OtherInputs {
   int count = 0;
   std::string parameters, names, fields, loads, arguments;

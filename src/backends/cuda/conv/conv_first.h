@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the recipes of first convolutions have in common: a program that makes the image's elements what is multiplied,
+// Functions that the recipes of first convolutions share: for the program that turns an image's elements into operands,
 // and a max pool of the sums.
 #pragma once
 #include <vector>

@@ -38,7 +38,7 @@ Support alone_supports(const Problem& problem) {
   return support.yes() ? hopper_prologue_supports(problem) : support;
 }
 
-// Whether an epilogue reads a tensor of its output's shape, beside input `joined`.
+// Whether an epilogue reads a tensor of its output's shape other than input `joined`.
 bool reads_whole(const Problem& conv, int joined = -1) {
   for (size_t i = 2; i < conv.inputs.size(); ++i)
     if (int(i) != joined && conv.inputs[i].dims() == conv.outputs[0].dims()) return true;

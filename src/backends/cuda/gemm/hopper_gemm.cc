@@ -150,7 +150,7 @@ std::optional<WithShortcut> with_shortcut_of(const Problem& problem) {
   return both;
 }
 
-// What is asked of a gated product beside what is asked of the product.
+// Checks what is asked of a gated product in addition to what is asked of a product.
 static Support gate_supports(const Problem& product, const HopperGemm& s) {
   if (s.computed_b) return refused("a gate behind a computed second operand");
   if (size_of(s.result) > 4 || s.result == DType::boolean) return refused("results of ", s.result);
@@ -225,7 +225,7 @@ struct Tile {
   // Blocks per SM. Those with one consumer leave room for another, if its registers hold the sums of half an SM.
   int blocks() const { return consumers == 1 && rows * columns <= 64 * 128 ? 2 : 1; }
   int64_t shared_bytes() const { return kSharedOfSm / blocks() - kSharedReserved; }
-  // Of a consumer thread, as hopper_gemm.cu has them (MANY).
+  // Registers of a consumer thread, as hopper_gemm.cu sets them (MANY).
   int64_t registers() const { return consumers == 3 ? 160 : consumers == 4 || blocks() == 2 ? 112 : 232; }
 };
 constexpr Tile kTiles[] = {{"tile=128x128", 128, 128, false},
@@ -254,7 +254,7 @@ constexpr Tile kPairTiles[] = {{"tile=64x64 groups=4", 64, 64, false, 4},
                                {"tile=128x64 groups=3", 128, 64, false, 3, 1, 1, true},
                                {"tile=64x128 groups=3", 64, 128, false, 3},
                                {"tile=128x128", 128, 128, false}};
-// Of those that a third convolution follows, whose sums take registers beside.
+// Tiles of pairs that a third convolution follows, whose sums take registers, too.
 constexpr Tile kTilesOfThree[] = {{"tile=64x64 groups=3", 64, 64, false, 3, 1, 1, true},
                                   {"tile=128x64", 128, 64, false, 2, 1, 1, true},
                                   {"tile=64x64", 64, 64, false},
@@ -391,7 +391,7 @@ int64_t blocks_of(const FusedGemm& t, const Choice& c) {
   const int64_t blocks = int64_t(t.sms) / c.tile->sharers * c.tile->sharers * c.tile->blocks();
   return c.resident ? blocks / across * across : blocks;
 }
-// Rows that tiles are cut from.
+// The number of rows that are cut into tiles.
 int64_t rows_of(const FusedGemm& t, const Choice& c) { return c.patch ? t.first.padded_rows() : t.first.rows; }
 int64_t tiles_of(const FusedGemm& t, const Choice& c) {
   return t.first.matrices * ceil_div(rows_of(t, c), tile_rows(*c.tile)) *
@@ -537,7 +537,7 @@ std::span<const Tile> tiles_for(const FusedGemm& t) {
 
 std::vector<Layout> layouts_of_inputs(const Problem& problem, const std::optional<ConvPair>& pair) {
   if (!pair && is_of_matrices(problem)) return std::vector<Layout>(problem.inputs.size(), Layout::plain);
-  if (const auto both = with_shortcut_of(problem)) {  // numbers and channels, beside the two images
+  if (const auto both = with_shortcut_of(problem)) {  // numbers and channels, besides the two images
     std::vector<Layout> layouts(problem.inputs.size(), Layout::plain);
     layouts[0] = layouts[both->conv.inputs.size() - 1] = Layout::channels_last;
     return layouts;
@@ -577,7 +577,7 @@ std::vector<Config> hopper_gemm_configs(const Problem& problem, const GpuPropert
   const FusedGemm t = fused_gemm_of(problem, pair, gpu);
   const int64_t result_bytes = bytes_of_column(problem, pair);
   std::vector<std::pair<double, std::string>> candidates;
-  std::vector<std::string> patches;  // beside them: their loads are not what the estimate ranks by
+  std::vector<std::string> patches;  // added to them: the estimate does not rank by their loads
   const bool fills = !pair && t.first.columns >= 512 && fills_gpu(t, kTiles[0]);
   for (const Tile& tile : tiles_for(t)) {
     if (tile.sharers > 1 ? !fills_gpu(t, tile) : fills && is_small(tile)) continue;
@@ -657,8 +657,8 @@ std::vector<std::byte> packed_weights(const HopperGemm& s, const Tensor& w, bool
 }
 
 // Both prepacked weights, those of a column one behind the other.
-std::vector<std::byte> beside(const HopperGemm& s, const std::vector<std::byte>& packed, const HopperGemm& shortcut,
-                              const Tensor& weights) {
+std::vector<std::byte> interleaved(const HopperGemm& s, const std::vector<std::byte>& packed,
+                                   const HopperGemm& shortcut, const Tensor& weights) {
   const std::vector<std::byte> theirs = packed_weights(shortcut, weights, true, false);
   const int64_t row = s.packed_depth() * s.element(), their_row = shortcut.packed_depth() * s.element();
   std::vector<std::byte> out;
@@ -902,7 +902,7 @@ Recipe::Work hopper_gemm_work(const Problem& whole, const Config& config, const 
   if (!s.computed_b && whole.inputs[1].constant && whole.inputs[second_weights].constant &&
       whole.inputs[third_weights].constant && whole.inputs[shortcut_weights].constant) {
     out.packed = packed_weights(s, *whole.inputs[1].constant, !matmul, matmul && matmul->transpose_b);
-    if (both) out.packed = beside(s, out.packed, *t.shortcut, *whole.inputs[shortcut_weights].constant);
+    if (both) out.packed = interleaved(s, out.packed, *t.shortcut, *whole.inputs[shortcut_weights].constant);
     const auto append = [&](const HopperGemm& gemm, const Tensor& weights, int64_t at) {
       const auto packed = packed_weights(gemm, weights, true, false);
       out.packed.resize(size_t(at));

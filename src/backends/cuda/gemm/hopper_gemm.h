@@ -27,7 +27,7 @@ struct HopperGemm {
   // Its operand A is what the kernel holds in registers of the product before: 16 bytes of each row a thread, which are
   // the depth of two steps of wgmma.
   bool of_results = false;
-  // Of ops::GatedMatMul: `columns` are the product's, and those of the output half as many.
+  // For ops::GatedMatMul: `columns` are the product's, and the output has half as many.
   bool gated = false;
   // A shortcut is multiplied in K slices of the convolution that it joins, and its columns are in that one's order.
   int64_t given_slice = 0, given_v = 0;
@@ -63,7 +63,7 @@ struct HopperGemm {
     const int64_t group = c / (4 * v());
     return group % 2 * (columns / 2) + group / 2 * (4 * v()) + c % (4 * v());
   }
-  // Where channel `c` of a tap stands in the depth. Of results, thread `quad` of four has bytes quad * 16 and on of
+  // The place of channel `c` of a tap in the depth. Of results, thread `quad` of four has bytes quad * 16 and on of
   // each 64; wgmma reads bytes quad * 4 and on of each 16 (PTX ISA, "Register Fragments for wgmma.mma_async").
   int64_t place_of_channel(int64_t c) const {
     if (!of_results) return c;
@@ -111,12 +111,12 @@ std::optional<WithShortcut> with_shortcut_of(const Problem& problem);
 // Whether some tile of it fits into shared memory and registers.
 bool shortcut_fits(const WithShortcut& both);
 
-// What convolutions and matrix products have in common: dtypes, weights (constant, or of a product of 16 bits),
-// alignment, the epilogue. The problem is a convolution or product, and none with a prologue; the limits of im2col and
-// of matmul's operands are for the caller to check. `per_image`: whether its epilogue may read one value for each
-// channel of each image.
+// Checks what is asked of convolutions and matrix products alike: dtypes, weights (constant, or of a product of 16
+// bits), alignment, the epilogue. The problem is a convolution or product, and none with a prologue; the limits of
+// im2col and of matmul's operands are for the caller to check. `per_image`: whether its epilogue may read one value for
+// each channel of each image.
 Support hopper_gemm_supports(const Problem& problem, bool per_image = false);
-// What is asked of a convolution with a prologue beside what is asked of the convolution (conv_behind_prologue).
+// Checks what is asked of a convolution with a prologue in addition (conv_behind_prologue).
 Support hopper_prologue_supports(const Problem& problem);
 
 // For recipes of such problems and of fused pairs.

@@ -38,7 +38,7 @@ struct ImageEpilogue {
 // Which epilogue of a kernel of several convolutions it is: that of the first or third one or of a shortcut is in a
 // namespace of that name, and its macros begin with FIRST_, THIRD_ or SHORTCUT_.
 enum class EpiloguePart { only, first, third, shortcut };
-// Where the kernel has the inputs of an epilogue: input i of the problem, but for its first, is input i + `shift` of
+// The places of an epilogue's inputs in the kernel: input i of the problem, but for its first, is input i + `shift` of
 // the kernel. Input `joined`, of the output's shape, is none of these: the kernel makes it, and ROW_EXTRAS reads it
 // from the name kJoined. Those behind it are counted without it.
 struct EpilogueInputs {
@@ -48,7 +48,7 @@ constexpr std::string_view kJoined = "joined";
 // Numbers that go with the launch are added to `numbers`.
 ImageEpilogue image_epilogue(const Problem& problem, DType accumulator, int64_t v, ProgramNumbers& numbers,
                              EpiloguePart part = EpiloguePart::only, const EpilogueInputs& inputs = {});
-// Of a product whose columns in pairs become the `output` of `gate`: in the place of EPILOGUE there is
+// The text for a product whose columns in pairs become the `output` of `gate`: in the place of EPILOGUE there is
 // GATED_EPILOGUE(sum, columns, other, behind, v), of the sums and ColumnExtras of both.
 ImageEpilogue gated_epilogue(const Problem& problem, const Program& gate, DType output, DType accumulator, int64_t v,
                              ProgramNumbers& numbers);

@@ -10,7 +10,7 @@ namespace temper::cuda {
 const Program* prologue_of(const Problem& problem);
 // The dtype that is multiplied by the weights.
 DType conv_operand(const Problem& problem);
-// How many of the problem's inputs the convolution reads: what the prologue reads beside input 0 is behind them.
+// How many of the problem's inputs the convolution reads: what the prologue reads besides input 0 is behind them.
 size_t inputs_of_conv(const Problem& problem);
 // The problem with those inputs alone.
 Problem without_prologue(const Problem& problem);
@@ -23,8 +23,8 @@ std::optional<Problem> conv_behind_prologue(const Problem& problem);
 // Whether one of those has values for each image of several.
 bool prologue_by_image(const Problem& problem);
 
-// Whether the text of image_prologue computes the problem's program: beside the image it reads numbers, or one for each
-// channel, perhaps of each image, and its results have the size of the image's elements.
+// Whether the text of image_prologue computes the problem's program: besides the image it reads numbers, or one for
+// each channel, perhaps of each image, and its results have the size of the image's elements.
 Support image_prologue_supports(const Problem& problem);
 
 struct ImagePrologue {

@@ -305,8 +305,8 @@ Job RowTexts::job(std::string_view file, std::string_view entry, int64_t vector,
   return job;
 }
 
-// What stays in registers beside a row: what all rows have in common, and the next row. Gives whether the former may be
-// loaded before the previous kernel has ended.
+// Decides what stays in registers besides a row: what all rows have in common, and the next row. Gives whether the
+// former may be loaded before the previous kernel has ended.
 static bool stay_in_registers(Shares& shares, const RowTexts::Held& words, int64_t vector, bool aligned, int64_t rows,
                               const GpuProperties& gpu) {
   constexpr int64_t kRegisters = 65536, kMost = 168, kOwn = 44;  // of an SM; of a thread; addresses and sums

@@ -15,7 +15,7 @@ struct PickedRow {
   int64_t count = 0;
 };
 
-// What is done along the rows of a problem: the op, alone or with programs around it. Input 0 of the problem has the
+// The work along the rows of a problem: the op, alone or with programs around it. Input 0 of the problem has the
 // shape of its outputs; other inputs broadcast to it.
 struct RowsOp {
   Program prologue, epilogue;
@@ -23,7 +23,7 @@ struct RowsOp {
   std::vector<ops::Normalize::Axis> axes;  // of input 0
   std::string_view entry;                  // the name of the kernel and of its file
   std::string constants;                   // text that comes before the kernel's own
-  double number = 0;                       // what the kernel needs beside
+  double number = 0;                       // a constant of the op: epsilon
   std::vector<PickedRow> picked;           // where there is one row
   bool exact = true;                       // sums keep the digits of f32; else those of 16 bits, where a row is held
 };

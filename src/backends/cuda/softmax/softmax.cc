@@ -20,7 +20,7 @@ RowsOp rows_of(const Problem& problem) {
   rows.axes = ops::Normalize{{op.axis}}.walked(problem.inputs[0].dims());
   rows.entry = "softmax";
   rows.constants = concat("constexpr bool LOG = ", op.log, ";\n");
-  // A logarithm near zero needs the digits that its result has beside 1.
+  // A logarithm near zero needs digits that its result would lose next to 1.
   rows.exact = op.log || !is_half(problem.outputs[0].type.dtype);
   if (const auto* fused = problem.op.get_if<ops::FusedSoftmax>()) {
     rows.prologue = fused->prologue;

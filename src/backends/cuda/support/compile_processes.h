@@ -14,7 +14,7 @@ namespace temper::cuda {
 // Thread-safe.
 class CompileProcesses {
  public:
-  // Starts `most` processes of `command`, beside the caller. `greeting`: the line with which each has to begin.
+  // Starts `most` processes of `command`. `greeting`: the line with which each has to begin.
   CompileProcesses(std::vector<std::string> command, int most, std::string greeting);
 
   // A process compiles the text meanwhile. False where all are busy or ended, or the text does not compile: the caller

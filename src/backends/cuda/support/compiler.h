@@ -16,7 +16,7 @@ namespace temper::cuda {
 
 struct KernelSource {
   std::string text;
-  std::vector<std::string> options;  // beside those that every kernel gets
+  std::vector<std::string> options;  // besides those that every kernel gets
   bool operator==(const KernelSource&) const = default;
 };
 
@@ -35,7 +35,7 @@ struct Cubin {
 
 // The resources of each kernel as ptxas reports them, from the compiler's log.
 std::vector<KernelResources> parse_resources(std::string_view log);
-// Where ptxas had to give up what the text asks for: products that it serialises, registers that it does not move.
+// The places where ptxas gave up what the text asks for: products that it serialises, registers that it does not move.
 std::vector<std::string> parse_losses(std::string_view log);
 
 class CompileProcesses;
@@ -67,7 +67,7 @@ class Compiler {
   std::shared_ptr<void> compile_in(std::vector<std::string> command, int processes) const;
   // Past the caches and in this process; throws as compile() does.
   Compiled compile_here(const KernelSource& source, const std::string& architecture) const;
-  // Who compiles: this program with this NVRTC.
+  // Names the compiler: this program with this NVRTC.
   std::string greeting() const;
   int major() const { return major_; }
   int minor() const { return minor_; }

@@ -45,7 +45,7 @@ class Driver {
  public:
   // Opens libcuda and starts it. Throws Error{unsupported} where there is no driver or no GPU for it.
   static std::shared_ptr<const Driver> open(const LibrarySearch& search);
-  // One more made of functions of the caller's, for tests with a scripted driver.
+  // Makes one of the caller's functions, for tests with a scripted driver.
   static std::shared_ptr<const Driver> scripted(const DriverApi& api);
 
   const std::string& path() const { return path_; }
@@ -59,7 +59,7 @@ class Driver {
     fail_if_planned(operation, what);
     if (const Result result = function(arguments...); result != 0) raise(result, what, false);
   }
-  // What call() does first. Calls of NVIDIA's libraries that launch go through it, too.
+  // The first part of call(). Calls of NVIDIA's libraries that launch go through it, too.
   void fail_if_planned(Operation operation, std::string_view what) const {
     if (fails_as_planned(operation)) raise(operation == Operation::allocate ? kOutOfMemory : kLaunchFailed, what, true);
   }
@@ -159,7 +159,7 @@ class DeviceMemory {
   int64_t bytes_ = 0;
 };
 
-// Page-locked host memory: copies from and to it run beside the host.
+// Page-locked host memory: copies from and to it run while the host goes on.
 class PinnedMemory {
  public:
   PinnedMemory() = default;
@@ -247,7 +247,7 @@ class Stream {
   Owned<StreamHandle> owned_;
   mutable std::unique_ptr<Unfinished> unfinished_;
 
-  // A kernel's node with `overlap` may start before the kernel in front of it has ended.
+  // A kernel's node with `overlap` may start before the previous kernel has ended.
   struct NodeKind {
     bool is_kernel = false, overlap = false;
   };
@@ -267,7 +267,7 @@ struct TensorMapSpec {
   std::vector<uint64_t> strides;  // bytes, of the axes but the innermost; multiples of 16
   std::vector<uint32_t> steps;    // elements from one that is read to the next
   std::vector<uint32_t> box;      // of tiles
-  // Of images (channels, width, height, image): `channels` of `pixels` in a row. They run over the base positions from
+  // For images (channels, width, height, image): `channels` of `pixels` in a row. They run over the base positions from
   // `low` to size - 1 + `high` of width and height, by `steps`, image after image.
   uint32_t channels = 0, pixels = 0;
   std::vector<int> low, high;

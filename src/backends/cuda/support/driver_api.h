@@ -59,8 +59,8 @@ struct LaunchConfig {
 };
 static_assert(sizeof(LaunchAttribute) == 72 && sizeof(LaunchConfig) == 56);
 
-// What nodes of a graph do: CUDA_KERNEL_NODE_PARAMS_v1, CUDA_MEMSET_NODE_PARAMS_v1, CUDA_MEMCPY3D_v2 (its source, its
-// target, its size), CUDA_HOST_NODE_PARAMS_v1, and CUgraphEdgeData.
+// Parameters of the nodes of a graph: CUDA_KERNEL_NODE_PARAMS_v1, CUDA_MEMSET_NODE_PARAMS_v1, CUDA_MEMCPY3D_v2 (its
+// source, its target, its size), CUDA_HOST_NODE_PARAMS_v1, and CUgraphEdgeData.
 struct KernelNode {
   FunctionHandle function;
   unsigned grid[3], block[3], shared_bytes;

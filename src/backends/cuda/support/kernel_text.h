@@ -13,8 +13,8 @@ struct KernelText {
   std::string_view text;  // a 0 stands behind it
 };
 std::span<const KernelText> kernel_texts();
-// Those that `text` includes, directly or through another, each once. A line of #include stands alone, also in a part
-// that the preprocessor leaves out.
+// The texts that `text` includes, directly or through another, each once. A line of #include stands alone, also in a
+// part that the preprocessor leaves out.
 std::vector<KernelText> included_texts(std::string_view text);
 
 }  // namespace temper::cuda

@@ -9,8 +9,8 @@
 
 namespace temper::cuda {
 
-// Where to look, in this order: each of `folders` (a folder of libraries, a CUDA toolkit, or a Python site-packages
-// folder with NVIDIA's wheels), the loader's own path, the usual places of an installation.
+// The folders to look in, in this order: each of `folders` (a folder of libraries, a CUDA toolkit, or a Python
+// site-packages folder with NVIDIA's wheels), the loader's own path, the usual places of an installation.
 struct LibrarySearch {
   std::vector<std::string> folders;
   bool system = true;  // false: `folders` only

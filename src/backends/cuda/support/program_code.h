@@ -43,7 +43,7 @@ struct ProgramCode {
 // The text of `DEVICE <held result> name(<held> v0, <held> v1, ...)`, one parameter for each input of the program. The
 // result is held too: store_as<> rounds it where it must be stored. `inputs`: dtypes; they fit (Program::infer).
 std::string program_code(const Program& program, std::span<const DType> inputs, std::string_view name);
-// The same with numbers beside the text, which are added to `numbers`.
+// The same with numbers outside of the text, which are added to `numbers`.
 ProgramCode program_code(const Program& program, std::span<const DType> inputs, std::string_view name,
                          ProgramNumbers& numbers);
 // As program_code, for what is stored at once: the result is Finished<>, which store_results takes, and not yet rounded
