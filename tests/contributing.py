@@ -168,7 +168,8 @@ RUN_KERNEL = """\
     const Problem problem = make_case_problem(line, make_case_inputs(line, 1), 1);
     for (const cuda::Recipe* recipe : cuda::recipes()) {
       if (recipe->name != "cuda.throwaway" || !recipe->supports(problem).yes()) continue;
-      const auto job = recipe->work(problem, recipe->configs(problem, {}).at(0), {}).jobs.at(0);
+      const cuda::GpuProperties gpu(cuda::GpuInfo{.major = 8, .minor = 0, .sms = 108, .shared_per_block = 163 << 10});
+      const auto job = recipe->work(problem, recipe->configs(problem, gpu).at(0), gpu).jobs.at(0);
       const bool embedded = !cuda::included_texts("#include \\"backends/cuda/throwaway/throwaway.cu\\"").empty();
       std::printf("kernel: %s, %u blocks, text %s\\n", job.entry.c_str(), job.shape.grid[0], embedded ? "embedded" : "missing");
     }
