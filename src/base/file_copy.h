@@ -35,7 +35,7 @@ class FileCopy {
   // Only these ranges, and small gaps between them; all of them lie in the file. What several ranges share is read
   // once.
   FileCopy(const OpenFile& file, std::vector<FileRange> ranges);
-  // Of a range, or a part of one, by its place in the file. Offsets keep their alignment, up to that of a page.
+  // The bytes of a range, or a part of one, by its place in the file. Offsets keep their alignment, up to a page's.
   std::span<const std::byte> at(size_t offset, size_t bytes) const;
   // All that was read, in the order of the file.
   const std::vector<FileRange>& ranges() const { return ranges_; }

@@ -22,9 +22,9 @@ void append_utf8(std::string& out, uint32_t character);
 // Text with U+FFFD for each byte that belongs to no UTF-8 sequence, as JSON keeps it.
 std::string as_utf8(std::string_view text);
 
-// What a terminal and a reader take as it is meant: bytes that are not UTF-8 and characters that change the direction
-// of text or end a line become U+FFFD, control characters (line breaks too, DEL, and U+0080 to U+009F) spaces. Names
-// come out of files: with such characters they could rewrite what stands around them.
+// Makes text that a terminal and a reader take as it is meant: bytes that are not UTF-8 and characters that change the
+// direction of text or end a line become U+FFFD, control characters (line breaks too, DEL, and U+0080 to U+009F)
+// spaces. Names come out of files: with such characters they could rewrite what stands around them.
 std::string printable(std::string_view text);
 
 // The same for a text of several lines: its line breaks stay.

@@ -18,7 +18,7 @@ namespace temper {
 // comes before both. Throws Error{usage} where the batch is fixed to another number, a dimension is left open, or the
 // profile refuses the shapes.
 std::vector<Dims> shapes_for_batch(const Engine& engine, int64_t batch, const GivenInputs& given = {});
-// What a timer's callback tells: `samples` in `seconds`; none: it warms up.
+// The message of a timer's callback: `samples` in `seconds`; none: it warms up.
 ProgressStep step_of(const TimerOptions& timer, const std::string& what, int samples, double seconds);
 int64_t batch_of(const std::vector<Dims>& shapes);  // first dimension of the first input that has one; otherwise 1
 

@@ -11,7 +11,7 @@
 
 namespace temper {
 
-// What NVML said at one moment, in seconds of any steady clock.
+// NVML's figures at one moment, in seconds of any steady clock.
 struct PowerSample {
   double seconds = 0;
   std::optional<double> watts;

@@ -79,7 +79,7 @@ struct BenchRun {
   std::optional<std::vector<double>> samples_ms;  // in the order taken
   std::map<std::string, std::string> notes;       // field -> why it is null or odd
   std::optional<GpuRun> gpu;
-  // What the CPU's packages drew on average while it was measured (measure/energy.h). The field stands in the run's
+  // The power of the CPU's packages on average while it was measured (measure/energy.h). The field stands in the run's
   // object only where that could be read.
   std::optional<double> cpu_watts_mean;
   std::optional<ImportedRun> imported;
@@ -97,7 +97,7 @@ std::string unfit_for_verdict(const BenchRun& run);
 // keep those that do not ("max of 29" in the notes).
 bool percentile_fit_for_verdict(const BenchRun& run, std::string_view percentile);
 
-// What the run's device drew, in watts: the GPU by NVML, the CPU by its counters. Absent where it is not known.
+// The power of the run's device, in watts: the GPU by NVML, the CPU by its counters. Absent where it is not known.
 std::optional<double> watts_of(const BenchRun& run);
 // Joules for an item: watts over items per second.
 std::optional<double> joules_per_item(const BenchRun& run);

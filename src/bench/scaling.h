@@ -39,8 +39,8 @@ struct Scaling {
   // By round: the devices alone, added up, and all of them together.
   std::vector<double> sums() const;
   std::vector<double> together() const;
-  // What of the sum is left when all run together: 1 where they do not disturb each other. The median over the rounds,
-  // each of which has both, and its 95 % interval (absent below six rounds).
+  // The share of the sum that is left when all run together: 1 where they do not disturb each other. The median over
+  // the rounds, each of which has both, and its 95 % interval (absent below six rounds).
   double of_sum() const;
   std::optional<Interval> of_sum_interval() const;
   // How many times as much all do together as one of them does alone, on average.

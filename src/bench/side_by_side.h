@@ -37,7 +37,7 @@ int64_t running_bytes(const Engine& engine, const std::vector<Dims>& shapes);
 
 // "2.31x as fast, 99 % interval 2.28 to 2.34 (40 rounds of turns): FASTER"
 std::string paired_text(const Paired& paired);
-// What would decide, where that is known: "; about 400 rounds would decide: --duration 60s"
+// Says what would decide, where that is known: "; about 400 rounds would decide: --duration 60s"
 std::string remedy_text(const Paired& paired);
 nlohmann::ordered_json json_of(const Paired& paired);
 

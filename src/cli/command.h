@@ -17,7 +17,7 @@ class Validator;
 
 namespace temper::cli {
 
-// What an option's text must be. Where it is not, CLI11 says so in an error of usage; --help shows its kind.
+// The form that an option's text must have. CLI11 refuses others with an error of usage; --help shows the kind.
 struct Check {
   std::shared_ptr<const CLI::Validator> validator;
 };

@@ -32,7 +32,7 @@ struct DataFlags {
 void add_input_flag(Command& verb, std::vector<std::string>& inputs, const std::string& others = "");
 // --state, for parse_state.
 void add_state_flag(Command& verb, std::vector<std::string>& states);
-// What such arguments may mean as paths, for check_files: FILE, or NAME=FILE, where both may hold a '='.
+// The paths that such arguments may mean, for check_files: FILE, or NAME=FILE, where both may hold a '='.
 std::vector<std::string> input_paths(const std::vector<std::string>& arguments);
 
 // Output names as file names: every character other than letters, digits, '.', '_', '-' becomes '_'. Throws

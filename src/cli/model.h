@@ -13,7 +13,7 @@ class ProgressLine;
 
 struct ModelFlags {
   std::string device = "cpu";
-  // What they begin with may be asked for, too.
+  // The values that they begin with may be given, too.
   bool device_given = false, precision_given = false, activation_scales_given = false;
   std::vector<std::string> cuda_path;
   std::string precision = "fp32";

@@ -9,7 +9,7 @@
 
 namespace temper::cli {
 
-// What the module parses for itself. The program keeps only `python`, the interpreter.
+// Options that the module parses for itself. The program keeps only `python`, the interpreter.
 struct PythonFlags {
   std::string python = "python3", word;
   std::vector<std::string> words;

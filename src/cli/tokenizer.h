@@ -33,7 +33,7 @@ class GrowingText {
  public:
   GrowingText(Tokenizer& tokenizer, std::vector<std::string> stops) : tokenizer_(tokenizer), stops_(std::move(stops)) {}
 
-  // What can be shown since; sets `stopped` where a text to stop at has come, which is not shown.
+  // The text that can be shown since; sets `stopped` where a text to stop at has come, which is not shown.
   std::string add(int64_t token, bool& stopped);
   std::string rest();  // what was held back, where nothing follows
   const std::string& text() const { return text_; }

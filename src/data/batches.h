@@ -15,7 +15,7 @@
 
 namespace temper {
 
-// Of an imported model, as open_dataset wants them.
+// The inputs of an imported model, as open_dataset wants them.
 std::vector<InputSpec> input_specs(const Graph& imported);
 
 // The samples that a workflow is asked to use.
@@ -44,7 +44,7 @@ std::vector<int64_t> samples_of(const Dataset& data, const std::string& path, in
                                 int64_t standard = 0);
 std::vector<int64_t> samples_of(const Dataset& data, const DataRequest& request, int64_t standard = 0);
 
-// What one of several workers takes of a list of samples that all of them have: every `of`-th batch, from `number` on.
+// The samples that one of several workers takes of a list that all of them have: every `of`-th batch, from `number` on.
 // Batches stay what they are for one worker, so that all numbers come out the same.
 struct BatchShare {
   int64_t number = 0, of = 1;

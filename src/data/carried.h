@@ -21,10 +21,10 @@ std::vector<std::string_view> preset_names();  // the same, one by one
 // file and Error{unsupported} for what such a file says and Temper does not do.
 PreprocessOptions named_preprocess(const std::string& what);
 
-// Of a configuration's text. `name` is what errors call it.
+// Reads a configuration's text. `name` is what errors call it.
 PreprocessOptions preprocess_from_json(std::string_view text, const std::string& name);
 
-// What a model says of the pictures that its one input for them takes, by that input's name; empty where it says
+// A model's own word on the pictures that its one input for them takes, by that input's name; empty where it says
 // nothing, or has several such inputs. In this order: its metadata (kPreprocessKey, Ultralytics', and ONNX's own for
 // pictures), then preprocessor_config.json or timm's config.json in the folder of `path`, or, where that folder is
 // called onnx, in the one above. A file that cannot be used is a warning.
@@ -35,7 +35,7 @@ bool takes_pictures(const TensorType& type);
 // The input that takes pictures; "" where none or several do.
 std::string picture_input(const Graph& graph);
 
-// Of a model, with what it carries.
+// The inputs of a model, with what it carries.
 std::vector<InputSpec> input_specs(const ImportedModel& model, const std::string& path);
 // `from` remembers these of the inputs that are named.
 void remember(std::vector<InputSpec>& inputs, const std::map<std::string, std::string>& preprocess,

@@ -52,7 +52,7 @@ struct Batch {
       inputs;  // in the order of the model's inputs, [count, ...]; an input without a sample axis as it is
   std::vector<int64_t> labels;     // count of them, or none
   std::vector<std::string> names;  // of the samples: the picture's path below the folder, or the sample's number
-  // Of samples of token ids, count times the positions: whether a token stands there, and no filling. Else none.
+  // For samples of token ids, count times the positions: whether a token stands there, and no filling. Else none.
   std::vector<char> is_token;
   std::vector<uint64_t>
       hashes;  // XXH3 of the sample's input bytes: the same content has the same hash whatever file it came in
@@ -68,7 +68,7 @@ class Dataset {
   const std::vector<std::string>& filled() const { return filled_; }  // names of the inputs that are random
   // False for an input that goes into every batch as it is, because it has no sample axis.
   bool has_samples(size_t input) const { return columns_[input].per_sample; }
-  // Of the inputs that are pictures: all that was done to them, for those who remember it.
+  // For the inputs that are pictures: all that was done to them, for those who remember it.
   std::map<std::string, std::string> preprocess() const;
   int token_input() const { return token_input_; }   // the input that takes token ids; -1: none
   const std::string& text() const { return text_; }  // "100 pictures in 10 classes, short side to 256 ..."

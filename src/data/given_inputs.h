@@ -16,7 +16,7 @@ namespace temper {
 // By the name of the input; those that are not in it get random numbers.
 using GivenInputs = std::map<std::string, Tensor>;
 
-// What is read, as by every --input: "NAME=FILE" or "FILE".
+// The form that is read, as by every --input: "NAME=FILE" or "FILE".
 struct InputRequest {
   std::vector<std::string> arguments;
   int64_t memory_limit = -1;  // see DatasetOptions
@@ -34,7 +34,7 @@ GivenInputs read_given(const InputRequest& request, const Engine& engine, int64_
 
 // The first open dimension that begins an input: what a number of samples stands for. Empty where there is none.
 std::string batch_symbol(const std::vector<InputSpec>& inputs);
-// What the shapes of given inputs say of symbols.
+// Values of symbols, from the shapes of given inputs.
 Bindings bindings_of(const GivenInputs& given, const std::vector<InputSpec>& inputs);
 
 std::vector<InputSpec> input_specs(const Engine& engine);

@@ -34,7 +34,7 @@ enum class PictureFit {
   letterbox,  // it is scaled as a whole and lies in the middle of a plain picture, as detectors want it
 };
 
-// What is said of the preprocessing; what is not said is left to what a plan or model remembers, then to the above.
+// A request for the preprocessing; what is not said is left to what a plan or model remembers, then to the above.
 struct PreprocessOptions {
   PictureFit fit = PictureFit::automatic;
   int64_t resize = -1;  // short side in pixels; 0: stretch to the crop's size; -1: not said
@@ -51,7 +51,7 @@ struct PreprocessOptions {
 
   bool operator==(const PreprocessOptions&) const = default;
 };
-// What `asked` says, and the rest of `base`.
+// Joins what `asked` says and the rest of `base`.
 PreprocessOptions over(const PreprocessOptions& base, const PreprocessOptions& asked);
 
 // Words that files and command lines hold: "fit=letterbox crop=640x640 scale=1/255 mean=0 std=1 order=rgb layout=nchw

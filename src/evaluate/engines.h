@@ -22,7 +22,7 @@ struct EvaluationData {
   DeviceSettings settings = {};
 };
 
-// What one batch gave.
+// The results of one batch.
 struct ScoredBatch {
   std::vector<Evaluation> evaluations;  // by tested engine
   NotFinite broken;
@@ -41,7 +41,7 @@ std::vector<Evaluation> evaluate_engines(const EvaluationData& what, const std::
                                          const std::vector<std::shared_ptr<const Engine>>& tested,
                                          const Progress& progress);
 
-// What the reference answers, kept to be compared with one candidate after the other.
+// The answers of the reference, kept to be compared with one candidate after the other.
 struct ReferenceAnswers {
   std::vector<Batch> batches;
   std::vector<std::vector<Tensor>> outputs;  // by batch

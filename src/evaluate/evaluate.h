@@ -53,7 +53,7 @@ EvaluatedPart evaluate_part(DataModel& model, DataModel* reference, const Evalua
 // where they are not of one evaluation, and where the metric does not come out.
 Evaluated join_parts(const std::vector<EvaluatedPart>& parts, std::optional<Metric> metric);
 
-// What `temper evaluate --json` prints. `model` is what the user calls it.
+// The JSON that `temper evaluate --json` prints. `model` is what the user calls it.
 nlohmann::ordered_json json_of(const Evaluated& evaluated, const std::string& model);
 
 }  // namespace temper

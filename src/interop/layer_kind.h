@@ -5,7 +5,7 @@
 
 namespace temper {
 
-// What kind of work a layer of TensorRT is, from its type and origin where the file has them (`layer.op`), else from
+// The kind of work of a layer of TensorRT, from its type and origin where the file has them (`layer.op`), else from
 // its name.
 LayerKind layer_kind(const EngineLayer& layer, std::string_view parameter_type, std::string_view origin);
 

@@ -24,7 +24,7 @@ struct TrtexecCommand {
   std::optional<int64_t> integer(std::string_view flag) const;    // absent where it is no integer
 };
 
-// What the words of a command mean, without the word trtexec itself.
+// Reads the words of a command, without the word trtexec itself.
 TrtexecCommand trtexec_command_of(const std::vector<std::string>& words);
 // Splits as a shell would: quotes, backslashes, line continuations. What stands before the word trtexec (docker, sudo,
 // variables) is left out; without that word everything counts. Stops at a shell's |, >, ; and &&.

@@ -29,8 +29,9 @@ struct TrtexecRun {
   std::optional<std::string>
       temper;  // the version of Temper where `temper trtexec` wrote the log; "" where it does not say
   std::optional<std::string> command;  // behind the '#' of its banner
-  // Of the sections "=== … Options ===" and "=== Device Information ===", under the names there: "Model", "Precision",
-  // "Batch", "Data transfers", "Spin-wait", "CUDA Graph", "Streams", "Device", "Selected Device", "Load engine".
+  // Lines of the sections "=== … Options ===" and "=== Device Information ===", under the names there: "Model",
+  // "Precision", "Batch", "Data transfers", "Spin-wait", "CUDA Graph", "Streams", "Device", "Selected Device", "Load
+  // engine".
   std::map<std::string, std::string> options;
   std::map<std::string, std::vector<int64_t>> shapes;  // of the inputs that were run
 

@@ -19,7 +19,7 @@ std::string trtexec_lines(char severity, std::string_view text);
 std::string trtexec_number(double value);                    // six digits, as trtexec has them
 std::string trtexec_dims(const std::vector<int64_t>& dims);  // "1x3x224x224"
 
-// Of times in the order taken, at least one; percentiles by trtexec's ranks.
+// Summarises times in the order taken, at least one; percentiles by trtexec's ranks.
 TrtexecStats trtexec_stats(const std::vector<double>& ms, const std::vector<double>& percentiles);
 // "Latency: min = 1 ms, max = …, percentile(99%) = 2 ms"
 std::string trtexec_stats_line(std::string_view name, const TrtexecStats& stats);

@@ -18,7 +18,7 @@ namespace temper::nvinfer {
 
 using Profile = std::map<std::string, ShapeRange>;  // by input
 
-// What types that single layers were given (setPrecision) are: hints, which are not followed; wishes; orders.
+// The meaning of types that single layers were given (setPrecision): hints, which are not followed; wishes; orders.
 enum class LayerConstraints { hints, wishes, orders };
 
 struct Config {
@@ -34,7 +34,8 @@ struct Config {
   bool refit = false;                              // the engine's weights are to be replaced (refit.h)
 };
 
-// What flags allow, how much types of single layers count, and whether times are kept, of which `config` has some.
+// The types that flags allow, how much types of single layers count, and whether times are kept, of which `config` has
+// some.
 void take_flags(Config& config, Flags flags);
 
 // GPU 0, or the CPU where none can be used.

@@ -13,7 +13,7 @@
 
 namespace temper::nvinfer {
 
-// What the program does. Each function may throw; that ends the build.
+// The program's functions. Each of them may throw; that ends the build.
 struct Calibrator {
   std::string method;                                   // "entropy", "minmax"
   std::function<std::string()> read_cache;              // "": it has none

@@ -12,7 +12,7 @@ namespace temper::nvinfer {
 
 enum class Release : uint8_t { v8_6, v10_13, v11_1 };  // as in kApiReleases
 
-// Of a number as TEMPER_NVINFER_API has it: 806, 1013, 1101.
+// The release of a number as TEMPER_NVINFER_API has it: 806, 1013, 1101.
 Release release_of(int api);
 
 // Temper's own numbers of BuilderFlag, those of 10.13; flags that it does not have stand behind them.

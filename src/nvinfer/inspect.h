@@ -11,8 +11,8 @@ namespace temper::nvinfer {
 
 enum class InformationFormat { oneline = 0, json = 1 };
 
-// Of an engine, or of an engine as it runs on shapes that are given (in the order of its inputs; none: the first of its
-// plans). Nothing is run. Where shapes depend on data there is no one plan, and the logger is told so.
+// Describes an engine, or an engine as it runs on shapes that are given (in the order of its inputs; none: the first of
+// its plans). Nothing is run. Where shapes depend on data there is no one plan, and the logger is told so.
 class Inspector {
  public:
   explicit Inspector(std::shared_ptr<const Engine> engine) : engine_(std::move(engine)) {}

@@ -12,7 +12,7 @@
 
 namespace temper::nvinfer {
 
-// What a layer is told beside its inputs: integers (enumerations, dimensions, bits of axes), floats, a text, weights.
+// A setting of a layer besides its inputs: integers (enumerations, dimensions, bits of axes), floats, text, weights.
 using Setting = std::variant<std::vector<int64_t>, std::vector<double>, std::string, Tensor>;
 
 struct Layer {

@@ -9,7 +9,7 @@
 
 namespace temper::nvinfer {
 
-// Of the bytes of a plan, or of a refittable engine (refit.h), which are copied. Null, with a line of severity error,
+// Loads the bytes of a plan or of a refittable engine (refit.h), which are copied. Null, with a line of severity error,
 // for what is damaged, of another version or machine, or not Temper's; of an engine of TensorRT the line says so. An
 // engine of a GPU lies in the context that is current, as the program's memory does; without one in the primary
 // context.

@@ -13,7 +13,7 @@ namespace temper::nvinfer {
 enum class Severity { internal_error = 0, error = 1, warning = 2, info = 3, verbose = 4 };
 using Logger = std::function<void(Severity severity, const std::string& message)>;
 
-// What `body` gives; where it throws, a line of severity error, and `otherwise`.
+// Gives what `body` gives; where it throws, a line of severity error, and `otherwise`.
 template <class T, class Body>
 T or_else(const Logger& logger, T otherwise, Body&& body) {
   try {

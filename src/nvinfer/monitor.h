@@ -8,7 +8,7 @@
 
 namespace temper::nvinfer {
 
-// What the program does; each may throw, which ends the build. Phases have names; `parent` is empty for the outermost.
+// The program's functions; each may throw, which ends the build. Phases have names; the outermost has no `parent`.
 struct ProgressMonitor {
   std::function<void(const std::string& phase, const std::string& parent, int steps)> phase_start;
   std::function<bool(const std::string& phase, int step)> step_complete;  // false ends the build

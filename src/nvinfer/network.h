@@ -48,7 +48,7 @@ class Network {
   bool judge(const std::string& onnx, const std::string& path, std::vector<std::string>& errors,
              std::vector<Subgraph>& subgraphs);
 
-  // What `edit` does to the network. Where it throws Error, every build ends with that from then on: an engine without
+  // Does `edit` to the network. Where it throws Error, every build ends with that from then on: an engine without
   // an edit that the program made would be that of another network.
   template <class Edit>
   void take(Edit&& edit) {
@@ -89,7 +89,7 @@ class Network {
   // One more where the index is that of the next. A layer of the model takes a tensor of the same type and dimensions.
   void set_input(int layer, int index, int tensor);
   void rename_layer(int layer, const std::string& name);
-  // What a layer is told (layers.h); and "precision", the number of a type that the program wishes for it, of a
+  // The settings of a layer (layers.h); and "precision", the number of a type that the program wishes for it, of a
   // parser's layers, too (build.h).
   void set(int layer, const std::string& setting, Setting value);
   void reset(int layer, const std::string& setting);

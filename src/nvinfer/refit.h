@@ -13,7 +13,7 @@
 
 namespace temper::nvinfer {
 
-// What a refittable engine's bytes hold: the plan, the network, and how it is built again.
+// The contents of a refittable engine's bytes: the plan, the network, and how it is built again.
 struct RefittableParts {
   std::span<const std::byte> plan, network;  // into the bytes
   std::string recipe;                        // JSON

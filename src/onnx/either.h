@@ -18,7 +18,7 @@ std::vector<OnnxValue> either_of(Graph& graph, const std::string& name, ValueId 
                                  const std::vector<OnnxValue>& then, const std::vector<OnnxValue>& other);
 constexpr size_t kMostSides = 32;
 
-// What `import` gives of each side of a condition, as one.
+// Joins to one what `import` gives of each side of a condition.
 struct BothSides {
   std::vector<OnnxValue> results;
   // Where one side cannot be: why, and which one is left. Results are those of `only` then.

@@ -29,7 +29,7 @@ struct ImportedModel {
   bool needs_shapes = false;                    // it could only be read for the shapes that were given
 };
 
-// What Temper refuses of a model.
+// The parts of a model that Temper refuses.
 struct Refused {
   std::string node, op;  // of an input or a stored tensor: its name, and "input" or "initializer"
   std::string reason;

@@ -13,7 +13,7 @@ class ModelProto;
 
 namespace temper {
 
-// What a model may ask for. Each is named in the error that it causes, with the flag that sets another.
+// Limits of what a model may ask for. Each is named in the error that it causes, with the flag that sets another.
 struct ModelLimits {
   int64_t memory = -1;        // bytes: its messages, folded constants, activations; -1: by its size (onnx/read.h,
                               // passes/pass.h, optimize/memory.h)
@@ -22,7 +22,7 @@ struct ModelLimits {
   int64_t iterations = ops::kMostIterations;  // of a loop, each time that it runs
   BuildTime time;                             // of the whole build, or of an import alone
 };
-// What `depth` may be at most: what is nested is followed by functions that call themselves.
+// The largest `depth`: what is nested is followed by functions that call themselves.
 constexpr int64_t kMostDepth = 256;
 // Throws Error{usage} where a count is below 1, that of the depth is above kMostDepth, or the time is not above 0.
 void check_limits(const ModelLimits& limits);

@@ -34,7 +34,7 @@ struct ExternalBytes {
 // not.
 Tensor tensor_from_proto(const onnx::TensorProto& proto, const std::optional<ExternalBytes>& external = std::nullopt);
 
-// What a file holds of a tensor: its bytes, or those that elements of 4 and 2 bits fill, first element lowest.
+// The bytes of a tensor in a file: its own, or those that elements of 4 and 2 bits fill, first element lowest.
 std::string file_bytes(const Tensor& tensor);
 
 // A file that holds one serialized TensorProto, as ONNX's own test data does. The name inside it is put in `name`.

@@ -33,7 +33,7 @@ struct OnnxValue {
   bool valid() const { return tensor.valid() || sequence || either; }
 };
 
-// Of two values that one tensor or sequence cannot stand for, the one that the condition names in a run. Import
+// For two values that one tensor or sequence cannot stand for, the one that the condition names in a run. Import
 // functions see none: a node is imported for each of the two.
 struct OnnxEither {
   ValueId condition;

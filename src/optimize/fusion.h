@@ -13,7 +13,7 @@
 
 namespace temper {
 
-// What a tactic of the backend takes at these shapes.
+// Tells what a tactic of the backend takes at these shapes.
 FusionTaken taken_by(const Backend& backend, const Device& device, const Bindings& bindings);
 
 // The convolutions of a graph that could run in chains.

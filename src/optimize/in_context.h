@@ -28,8 +28,8 @@ Plan plan_by_times_in_context(const Graph& graph, const Backend& backend, const 
 // Whether both launch the same kernels, in the same order.
 bool same_kernels(const Plan& a, const Plan& b);
 
-// Of two plans with the same inputs and outputs, whose buffers those are: as measured in turns; of plans for a GPU
-// whose whole times were measured before, one 1.2 times the other, by those.
+// Compares two plans with the same inputs and outputs, whose buffers those are: as measured in turns; of plans for a
+// GPU whose whole times were measured before, one 1.2 times the other, by those.
 bool is_faster(const Plan& plan, const Plan& other, PlanBuffers& buffers, const Device& device,
                Clock& clock = host_clock());
 

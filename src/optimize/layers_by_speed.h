@@ -13,7 +13,7 @@ namespace temper {
 
 // Builds and measures the plan with these layers in 16 bits.
 using MixPlanner = std::function<std::shared_ptr<const Plan>(const std::string& what, const KeptNodes& keep)>;
-// Of two such plans, by both in turns.
+// The faster of two such plans, by timing both in turns.
 using MixComparison = std::function<bool(const Plan& plan, const Plan& other)>;
 // Told of each plan that is built whatever comes of the others, before the first of them.
 using MixExpectation = std::function<void(const KeptNodes& keep)>;

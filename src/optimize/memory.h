@@ -7,9 +7,9 @@
 
 namespace temper {
 
-// What a model may take for activations unless a limit is given: so many times its constants and inputs, and so much
-// beside. Networks need up to some hundred channels of the size of their input; a file of some bytes that asks for
-// gigabytes is no network.
+// The memory that a model may take for activations unless a limit is given: so many times its constants and inputs, and
+// so much beside. Networks need up to some hundred channels of the size of their input; a file of some bytes that asks
+// for gigabytes is no network.
 constexpr int64_t kActivationsPerByte = 256, kActivationsBeside = int64_t(512) << 20;
 
 // Of all constants: `constants` below are those of the model as imported, as passes make more.

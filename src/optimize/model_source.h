@@ -20,7 +20,7 @@ struct ModelSource {
   ImportedModel import(const ModelLimits& limits = {}, const std::map<std::string, ShapeRange>& shapes = {}) const;
 };
 
-// What an engine keeps of the model that it is built from.
+// The parts of a model that an engine built from it keeps.
 EngineInfo engine_info_of(const ImportedModel& model, const std::string& path);
 
 // As of a path; what is no file has the same notes and hashes in its plans, as far as they are known.

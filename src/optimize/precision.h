@@ -13,13 +13,13 @@
 
 namespace temper {
 
-// What a precision asks for. "int8+fp16": what is quantized in INT8, everything else in f16.
+// The types that a precision asks for. "int8+fp16": what is quantized in INT8, everything else in f16.
 struct PrecisionParts {
   std::optional<DType> bytes;  // i8; f8e4m3fn, of matrix products alone
   bool tf32 = false;
   std::optional<DType> half;  // f16, bf16
 };
-// What a layer that is asked for in `dtype` computes in: 16 bits that the precision has not are f32, as those of a
+// The type that a layer asked for in `dtype` computes in: 16 bits that the precision has not are f32, as those of a
 // device that does not compute in them.
 DType dtype_in(const std::string& precision, DType dtype);
 // "int8" or "fp8", of PrecisionParts::bytes.
@@ -47,7 +47,7 @@ std::string lacks_precision(const std::string& device, const std::string& precis
 bool computes_bf16(const std::string& device);
 // Has it products of f8e4m3fn? GPUs of compute capability 8.9 and later do.
 bool multiplies_float8(const std::string& device);
-// What a CPU without them is told; a refusal goes on with what there is instead.
+// The warning for a CPU without them; a refusal goes on with what there is instead.
 std::string_view why_no_bf16();
 
 // An optimised f32 graph in a precision, for trials: by these ranges (fp32, tf32 and bf16 need none),
@@ -60,7 +60,7 @@ Graph in_precision(Graph graph, const std::string& precision, const Ranges& rang
 // a Q/DQ model holds.
 Placement placement_of(Graph graph, const Ranges& ranges, const PlacementOptions& options, const PassOptions& passes);
 
-// Of an optimised f32 graph, the convolutions and products that are in 8 bits by the options, each with the names of
+// The convolutions and products of an optimised f32 graph that are in 8 bits by the options, each with the names of
 // the values that it reads quantized.
 std::map<std::string, std::vector<std::string>> layers_in_bytes(const Graph& graph, const BuildOptions& options);
 

@@ -11,7 +11,7 @@
 
 namespace temper {
 
-// Of the first plan of an engine: a layer's time is the sum of its steps'.
+// The times of an engine's first plan: a layer's time is the sum of its steps'.
 struct LayerTimes {
   std::map<std::string, double> ms;
   std::map<std::string, std::set<std::string>> problems;  // Problem::text() of those steps

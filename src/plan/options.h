@@ -52,7 +52,7 @@ class TimeSource {
  public:
   virtual ~TimeSource() = default;
   virtual CandidateTime time(const Problem&, const Tactic&, const Config&, int /*chains*/) { return {}; }
-  // What happened when the candidate ran, where it must not run again; "" otherwise.
+  // Tells what happened when the candidate ran, where it must not run again; "" otherwise.
   virtual std::string fault(const Problem&, const Tactic&, const Config&) { return ""; }
   // Has the search taken its time? What is known then must do: nothing more is measured for the choice.
   virtual bool is_over() { return false; }

@@ -12,10 +12,10 @@ struct QuantizedRows {
   ValueId integers, scales;  // i8 of the value's shape, f32 of its shape with a last axis of 1
 };
 
-// Of a f32 value, symmetric: scale = max |x| / 127 over the last axis, but no less than the smallest normal f32, so
-// that a row of zeros is one of zeros; integers = round(x * (1 / scale)), half to even. A row with NaN has the scale
-// NaN, one with an infinity the scale infinity, and the integers of both are zeros: what a product makes of such a row
-// is NaN.
+// The scale of an f32 value, symmetric: scale = max |x| / 127 over the last axis, but no less than the smallest normal
+// f32, so that a row of zeros is one of zeros; integers = round(x * (1 / scale)), half to even. A row with NaN has the
+// scale NaN, one with an infinity the scale infinity, and the integers of both are zeros: what a product makes of such
+// a row is NaN.
 QuantizedRows quantize_rows(Graph& graph, ValueId x, const std::string& name);
 
 // Steps that make the parts of a row's quantization, by the ends of their names behind that of the value.

@@ -17,7 +17,7 @@ struct ReportedResult {
   BenchResult result;
 };
 
-// Of "temper.study/1": one precision of one model. Absent: not measured, or without a meaning (the drop of FP32
+// A row of "temper.study/1": one precision of one model. Absent: not measured, or without a meaning (the drop of FP32
 // itself).
 struct StudyRow {
   struct Share {  // of samples; with its 95 % interval
@@ -45,7 +45,7 @@ struct ReportedStudy {
   std::vector<std::string> notes;
 };
 
-// Of "temper.profile/1": where one plan's time goes.
+// A row of "temper.profile/1": where one plan's time goes.
 struct ProfileRow {
   std::string node, op, precision_in, precision_out, tactic;
   double ms = 0, share = 0;
@@ -59,7 +59,7 @@ struct ReportedProfile {
   std::vector<ProfileRow> rows;  // in the order in which they run
 };
 
-// Of "temper.explain/1": one engine, and what was found of it.
+// A part of "temper.explain/1": one engine, and what was found of it.
 struct ExplainedEngine {
   struct Part {
     std::string name;
@@ -84,7 +84,7 @@ struct ReportedExplanation {
   std::vector<std::string> answers;
 };
 
-// Of "temper.gpu_suite/1" (./dev bench gpu --suite architectures): architectures beside torch.compile; and of
+// A file "temper.gpu_suite/1" (./dev bench gpu --suite architectures): architectures beside torch.compile; and of
 // "temper.cpu_suite/1" (./dev bench peers --suite models): models beside ONNX Runtime and OpenVINO. Absent: not
 // measured.
 struct SuiteRow {
@@ -130,12 +130,12 @@ struct Figure {
 // In the order of the page. Of what was not measured there is no figure.
 std::vector<Figure> figures_of(const Report& report);
 
-// What it shows, in a sentence or two; empty where there is nothing to say.
+// Says what it shows, in a sentence or two; empty where there is nothing to say.
 std::string verdict_of(const Report& report);
 
 // A short name for each run: what tells it apart from the others. In the order of results and runs.
 std::vector<std::string> labels_of(const Report& report);
-// What a benchmark log must carry: one row a run, "n/a (reason)" where a figure is absent.
+// The table that a benchmark log must carry: one row a run, "n/a (reason)" where a figure is absent.
 Table log_of(const Report& report);
 Table environment_of(const Report& report);  // one column a result
 struct Warned {

@@ -25,7 +25,7 @@ void check_model_name(const std::string& name);
 // "digits" of "models/digits.plan".
 std::string model_name_of(const std::string& plan);
 
-// What config.pbtxt says, in the server's own form. `foreign`: plans of other machines are no error.
+// The contents of config.pbtxt, in the server's own form. `foreign`: plans of other machines are no error.
 std::string config_of(const ServedModel& model, bool foreign);
 
 // Adds a version to the repository, which is made where it is missing, and the model's configuration where it has none.

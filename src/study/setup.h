@@ -55,7 +55,7 @@ struct StudySetup {
   std::string stem;                          // of the plans' paths
 
   std::string ranges_path() const { return options.output + "/ranges.json"; }
-  // Of the plans, in the name of steps that are about all of them.
+  // The plans' part in the name of steps that are about all of them.
   std::string all() const {
     std::string text;
     for (const std::string& precision : precisions) text += concat(text.empty() ? "" : ",", precision);
@@ -65,8 +65,8 @@ struct StudySetup {
 
 // Reads the model and the data, and refuses what cannot be studied. The options outlive the result.
 StudySetup set_up(const StudyOptions& options);
-// What the steps' results depend on. The precisions are not among it: steps about some of them have them in their
-// names.
+// The facts that the steps' results depend on. The precisions are not among it: steps about some of them have them in
+// their names.
 nlohmann::ordered_json key_of(const StudySetup& setup);
 
 }  // namespace temper

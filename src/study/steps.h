@@ -15,8 +15,8 @@ class Steps {
   // used.
   Steps(std::string folder, const nlohmann::ordered_json& key, bool force = false);
 
-  // What the step gave before, or what `work` gives now, saved. `holds` looks at a former result, whose files may be
-  // gone.
+  // Gives the step's former result, or what `work` gives now, saved. `holds` looks at a former result, whose files may
+  // be gone.
   nlohmann::ordered_json run(const std::string& name, const std::function<nlohmann::ordered_json()>& work,
                              const std::function<bool(const nlohmann::ordered_json&)>& holds = {});
 

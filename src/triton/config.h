@@ -11,7 +11,7 @@
 
 namespace temper::triton {
 
-// What a plan takes and gives, as far as a configuration speaks of it.
+// The inputs and outputs of a plan, as far as a configuration speaks of them.
 struct PlanShape {
   std::vector<temper::Port> inputs, outputs;
   // Rows of a batch; 0: requests are not joined, because some input or output has no batch as its first dimension, or
@@ -26,7 +26,7 @@ struct StateNames {
   std::string input, output;
 };
 
-// What of a configuration the backend goes by.
+// The parts of a configuration that the backend goes by.
 struct ModelConfig {
   int64_t max_batch = 0;
   bool pad = true;     // parameter "pad": "off" plans every batch as it comes
@@ -44,7 +44,7 @@ TRITONSERVER_DataType type_of(temper_dtype dtype);  // TRITONSERVER_TYPE_INVALID
 // value.
 ModelConfig read_config(const std::string& json);
 
-// What the configuration says of the device that instances work on.
+// The device that instances work on, by the configuration.
 enum class Place { any, cpu, gpu };
 
 // That of the instance groups, which the server has normalised; any where they are of several kinds.

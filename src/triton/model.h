@@ -43,8 +43,8 @@ class Model {
   std::string config_json() const;
 };
 
-// What a configuration may say of an engine. Runs the model twice where the graph does not tell whether samples are
-// independent: one sample beside others must give the same bits.
+// Tells what a configuration may say of an engine. Runs the model twice where the graph does not tell whether samples
+// are independent: one sample beside others must give the same bits.
 PlanShape shape_of(const temper::Engine& engine);
 
 }  // namespace temper::triton

@@ -11,7 +11,7 @@
 
 namespace temper::triton {
 
-// What the backend refuses, or what a call of the server's refused.
+// An error of the backend, or of a call of the server's.
 class Refusal : public std::exception {
  public:
   Refusal(TRITONSERVER_Error_Code code, std::string text) : code_(code), text_(std::move(text)) {}
@@ -40,7 +40,7 @@ void log(TRITONSERVER_LogLevel level, const std::string& text) noexcept;
 // An error of a call whose failure changes nothing for requests: logged, and gone.
 void log_error(TRITONSERVER_Error* error, const char* what) noexcept;
 
-// What a function of the backend gives the server: no exception crosses the border.
+// Turns what a function of the backend throws into the server's error: no exception crosses the border.
 template <class Body>
 TRITONSERVER_Error* guarded(Body&& body) noexcept {
   try {

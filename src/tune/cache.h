@@ -24,7 +24,7 @@ struct TimedEntry {
   bool better_than(const TimedEntry& other) const;
 };
 
-// What was chosen for a problem in one graph.
+// The candidate that was chosen for a problem in one graph.
 struct Decision {
   std::string candidate;  // tactic, configuration and layouts, as timing_key() writes them behind the group
   int threads = 0;        // that its step runs on; 0: all of the plan
@@ -32,10 +32,10 @@ struct Decision {
   bool better_than(const Decision& other) const { return time.better_than(other.time); }
 };
 
-// Of the pairs of convolutions in one graph, by their names: whether one kernel for both is faster.
+// The decisions on pairs of convolutions in one graph, by their names: whether one kernel for both is faster.
 using PairDecisions = std::map<std::string, bool>;
 
-// Of one graph that was run on noise: the values that fp16 does not hold, by their names, with their largest element.
+// The result of a graph's run on noise: values that fp16 does not hold, by their names, with their largest element.
 using NoiseRun = std::map<std::string, double>;
 
 // The records of one kind, by a text key, and which of them are new since the file was read.
@@ -68,7 +68,7 @@ class TimingCache {
   // Error{usage}. Files of earlier schemas are read, and written again as the present one.
   explicit TimingCache(std::string path);
 
-  // What a file of it holds, and the cache that such a text makes. Throws Error{bad_file} where it is none, and
+  // The text of its file, and the cache that such a text makes. Throws Error{bad_file} where it is none, and
   // Error{unsupported} where it is of a later version.
   std::string text() const;
   static TimingCache of_text(std::string_view text);
@@ -92,7 +92,7 @@ class TimingCache {
   Records<NoiseRun> noise_runs;        // by the hash of the graph and its constants
 
   bool is_kept() const { return !path_.empty(); }  // in a file
-  // What happened to a candidate that faulted, a kernel or its process: it is not tried again.
+  // Notes what happened to a candidate that faulted, a kernel or its process: it is not tried again.
   std::optional<std::string> fault(const std::string& key) const;
   void add_fault(const std::string& key, std::string what);
   // Merges what was added with what the file holds by now, under a lock. Without a path, or with nothing added: no

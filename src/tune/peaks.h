@@ -18,7 +18,7 @@ struct Peaks {
   double f16_per_s = 0;                                // of a GPU
 };
 
-// What the limit of one kind of arithmetic is measured by: a loop on registers alone.
+// The measure of the limit of one kind of arithmetic: a loop on registers alone.
 struct PeakLoop {
   double Peaks::* rate;
   const char* instructions;

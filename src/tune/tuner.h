@@ -32,7 +32,7 @@ class Tuner {
                      int64_t workspace_limit = -1, double best_ms = std::numeric_limits<double>::infinity());
   // The same without measuring: nothing where time() would measure.
   std::optional<CandidateTime> known(const Problem& problem, const Tactic& tactic, const Config& config, int chains);
-  // What happened when this candidate ran, where it faulted; "" otherwise.
+  // Tells what happened when this candidate ran, where it faulted; "" otherwise.
   std::string fault(const Problem& problem, const Tactic& tactic, const Config& config) const;
   // Whether the device is lost to this process.
   bool is_lost() const;
@@ -55,7 +55,7 @@ class Tuner {
   void finish();
 
   int timed() const { return timed_; }
-  // Of the times taken: how many while others worked, and the most cores that they used.
+  // Counts of the times taken: how many while others worked, and the most cores that they used.
   int64_t suspect() const { return suspect_; }
   double most_load() const { return most_load_; }
   std::optional<double> last_load() const { return last_load_; }     // about the last second of measuring

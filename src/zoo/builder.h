@@ -19,7 +19,7 @@ struct Axis {
   std::string symbol;
 };
 
-// Of a node, by name.
+// The attributes of a node, by name.
 using Attributes = std::vector<std::pair<const char*, std::variant<int64_t, float, std::vector<int64_t>, const char*>>>;
 
 // A value of the network and the number of its channels (features after flatten).

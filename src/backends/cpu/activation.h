@@ -24,7 +24,7 @@ ActivatedEpilogue activated_epilogue(const Problem& problem, Layout layout, bool
 // Activates n floats, after adding `residual` unless that is null.
 void activate_row(const Activation& activation, const float* residual, float* y, int64_t n);
 
-// Of a vector of floats; inside vectorised(). A NaN compares as false and stays.
+// Applies it to a vector of floats; inside vectorised(). A NaN compares as false and stays.
 
 // All but swish, a few instructions each.
 template <int64_t w>

@@ -71,7 +71,7 @@ class AttentionOnCpu : public Kernel {
     return range;
   }
 
-  // What sums are multiplied by in the end: NaN without keys that take part, as ONNX says.
+  // The factor of sums at the end: NaN without keys that take part, as ONNX says.
   float scale_of(float peak, float sum) const {
     if (s_.keys == 0) return 0;
     return peak == kNone ? std::numeric_limits<float>::quiet_NaN() : 1.f / sum;

@@ -11,7 +11,7 @@ namespace temper {
 
 class IndexOffsets {
  public:
-  // Of a tensor of `dims` in row-major order and indices (i32 or i64) of `index_dims`. `axis`: of single elements,
+  // For a tensor of `dims` in row-major order and indices (i32 or i64) of `index_dims`. `axis`: of single elements,
   // whose other axes may be longer than those of the indices; -1: the last axis of the indices is a position in the
   // axes from `batch_dims` on, and the first `batch_dims` axes are shared.
   IndexOffsets(Dims dims, Dims index_dims, DType index_dtype, int64_t axis, int64_t batch_dims);

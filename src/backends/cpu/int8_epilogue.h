@@ -7,8 +7,8 @@
 
 namespace temper {
 
-// What the primitive takes input 0 for: i8 without negative numbers is u8, which VNNI multiplies as it is; i8 it has to
-// shift, and to correct for that.
+// The type that the primitive takes input 0 for: i8 without negative numbers is u8, which VNNI multiplies as it is; i8
+// it has to shift, and to correct for that.
 DType integer_input_dtype(const Problem& problem);
 
 struct IntegerEpilogue {

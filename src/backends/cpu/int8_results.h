@@ -23,7 +23,7 @@ class Int8Results {
   // kSumColumns apart and 32-byte aligned. columns <= kSumColumns. `residual` is null where the epilogue has none.
   void write(const int32_t* sums, int64_t first, int64_t count, int64_t column, int64_t columns, const void* residual,
              void* y) const;
-  // Of the problem's inputs; null where the epilogue has none.
+  // Inputs of the problem; null where the epilogue has none.
   const void* residual(const Buffers& buffers) const {
     return epilogue_.residual >= 0 ? buffers.inputs[size_t(epilogue_.residual) + 2] : nullptr;
   }

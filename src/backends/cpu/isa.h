@@ -17,8 +17,8 @@ namespace temper {
 #define TEMPER_NO_ALIAS _Pragma("GCC ivdep")
 #endif
 
-// What a CPU has, each with all before it (AVX-VNNI is younger than AVX-512, and CPUs without AVX-512 have it); the
-// last one limits nothing.
+// Levels of instructions of a CPU, each with all before it; the last one limits nothing. AVX-VNNI is younger than
+// AVX-512, and stands here because CPUs without AVX-512 have it.
 #if defined(__aarch64__)
 enum class IsaLevel : uint8_t { base, dotprod };
 constexpr std::array<std::string_view, 2> enum_names(IsaLevel) { return {"base", "dotprod"}; }
@@ -37,7 +37,7 @@ void limit_isa(std::string_view level);
 IsaLevel isa_limit();
 std::string isa_names();  // "base, avx2, ..."
 
-// What Temper's own kernels are compiled for.
+// The levels that Temper's own kernels are compiled for.
 enum class Isa : uint8_t { base, avx2, avx512 };
 Isa cpu_isa();          // what kernels use now
 Isa best_isa();         // the widest that this CPU can run and isa_limit() allows

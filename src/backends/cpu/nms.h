@@ -5,8 +5,8 @@
 
 namespace temper {
 
-// What op.reference() gives, for inputs that op.infer() accepts. Classes are shared out among threads. Scores that are
-// NaN come last where there is no score threshold.
+// Gives what op.reference() does, for inputs that op.infer() accepts. Classes are shared out among threads. Scores that
+// are NaN come last where there is no score threshold.
 Tensor run_nms(const ops::Nms& op, const std::vector<Tensor>& inputs, int threads);
 
 }  // namespace temper

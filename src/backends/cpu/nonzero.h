@@ -5,7 +5,7 @@
 
 namespace temper {
 
-// What ops::NonZero::reference gives.
+// Gives what ops::NonZero::reference does.
 Tensor run_nonzero(const Tensor& x);
 
 }  // namespace temper

@@ -95,8 +95,8 @@ enum class Absorb { bias_only, bias_and_relu, all, in_place };
 // cast, and the cast of the result to bf16 where the `operands` are that.
 AbsorbedEpilogue absorb_epilogue(const Program& epilogue, DType operands, const std::vector<TensorType>& extras,
                                  const TensorType& output, size_t channel_axis, Layout layout, Absorb how);
-// What oneDNN wants to know of a conv beside types: grouped weights [G,M/G,C/G,k...] where there are groups, dilation
-// less one, and paddings that give exactly the output's size.
+// The description of a conv for oneDNN, besides types: grouped weights [G,M/G,C/G,k...] where there are groups,
+// dilation less one, and paddings that give exactly the output's size.
 struct ConvGeometry {
   Dims weights, dilates, begin, end;
 };
@@ -106,7 +106,7 @@ std::vector<TensorType> extra_types(const Problem& problem, size_t first);
 // Whether oneDNN computes on the first input's dtype, as far as that is f32 or bf16, on this CPU.
 Support dnnl_float_supported(const Problem& problem, const Device& device);
 
-// What stands around a product: before it, the residual is brought to where it is added to; behind it, the rest of its
+// The work around a product: before it, the residual is brought to where it is added to; behind it, the rest of its
 // epilogue runs, in place, or from the workspace where it changes the dtype. before(), the primitive, run().
 class EpilogueTail {
  public:

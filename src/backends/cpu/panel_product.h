@@ -23,7 +23,7 @@ struct PanelProductSizes {
   }
 };
 
-// Of a MatMul: one constant matrix at the right of whatever is not empty. Types and the epilogue are the caller's.
+// For a MatMul: one constant matrix at the right of whatever is not empty. Types and the epilogue are the caller's.
 inline Support panel_product_supported(const Problem& problem) {
   const Dims b = problem.inputs[1].dims();
   if (problem.op.get<ops::MatMul>().transpose_a) return refused("the left operand is transposed");

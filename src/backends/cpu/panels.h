@@ -19,7 +19,7 @@ struct Panels {
   int64_t floats() const { return wide() * depth; }
   // Columns of a panel, with those of zeros.
   int64_t width(int64_t panel) const { return panel * kPanel + kPanel < wide() ? kPanel : wide() - panel * kPanel; }
-  // Of a weight in what is packed.
+  // The place of a weight in the packed bytes.
   int64_t place(int64_t k, int64_t column) const {
     const int64_t panel = column / kPanel;
     return panel * kPanel * depth + k * width(panel) + column % kPanel;

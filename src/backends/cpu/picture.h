@@ -24,8 +24,8 @@ struct Picture {
   int64_t group_columns() const { return columns / groups; }
   int64_t depth() const { return taps() * group_channels(); }
 };
-// Of a conv or a matmul with one matrix of weights. Groups with less than `panel` columns are taken together as far as
-// these fill it: weights are then zero where a column meets another group's channels.
+// The picture of a conv or a matmul with one matrix of weights. Groups with less than `panel` columns are taken
+// together as far as these fill it: weights are then zero where a column meets another group's channels.
 Picture picture_of(const Problem& problem, int64_t panel);
 
 // Calls to(k, column, element) for every weight: k counts the depth of the column's group, `element` the tensor of
@@ -34,11 +34,11 @@ template <class To>
 void each_weight(const Problem& problem, const Picture& picture, To&& to) {
   const bool product = problem.op.is<ops::MatMul>(), turned = product && problem.op.get<ops::MatMul>().transpose_b;
   const int64_t depth = picture.depth(), columns = picture.group_columns(), channels = picture.group_channels();
-  // Of a group of the model.
+  // Channels and columns of a group of the model.
   const int64_t own_channels = channels / picture.shared, own_columns = columns / picture.shared;
   for (int64_t column = 0; column < picture.columns; ++column)
     for (int64_t k = 0; k < depth; ++k) {
-      // Of a convolution k counts [tap][channel], and its weights lie [column][channel of its group][tap].
+      // In a convolution k counts [tap][channel], and its weights lie [column][channel of its group][tap].
       const int64_t channel = k % channels, tap = k / channels, within = column % columns;
       if (channel / own_channels != within / own_columns) continue;
       to(k, column,

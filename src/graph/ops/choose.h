@@ -28,7 +28,7 @@ struct Choose {
   }
 };
 
-// Of a choose of `count` values, the input that is the first of a side.
+// In a choose of `count` values, the input that is the first of a side.
 constexpr size_t first_of_side(bool then, size_t count) { return then ? 1 : 1 + count; }
 // Throws Error{unsupported}: what the condition chooses was left out.
 [[noreturn]] void fail_left_out();

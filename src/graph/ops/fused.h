@@ -22,7 +22,7 @@ inline OnnxForm not_in_onnx(std::string_view name) {
 }
 
 // fused_conv(x, w, epilogue inputs..., inputs of the prologue behind x...) = max_pool(conv(prologue(x, ...), w, ...)).
-// What the prologue reads beside x broadcasts to its shape.
+// Inputs that the prologue reads besides x broadcast to its shape.
 struct FusedConv {
   static constexpr std::string_view name = "fused_conv";
   static constexpr OpKind op_kind = OpKind::convolution;

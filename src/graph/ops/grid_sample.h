@@ -35,7 +35,7 @@ struct GridSample {
   OnnxForm onnx_form() const;
 };
 
-// What a sample is made of along one axis.
+// The elements and weights that make a sample along one axis.
 struct SampleTaps {
   int count = 1;                 // 1, 2 or 4
   std::array<int64_t, 4> index;  // of elements; -1: outside, which counts as 0

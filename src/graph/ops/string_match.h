@@ -39,8 +39,8 @@ struct StringMatch {
 std::shared_ptr<const re2::RE2> compiled(const StringMatch& op);
 void match(const re2::RE2& pattern, std::span<const uint64_t> codes, bool* out);
 
-// What compiling takes: the steps of the compiled pattern (seven bytes may ask for a thousand) and 64 for each byte, as
-// classes of letters take time that are no step at the end. Throws as infer does.
+// The cost of compiling: the steps of the compiled pattern (seven bytes may ask for a thousand) and 64 for each byte,
+// as classes of letters take time that are no step at the end. Throws as infer does.
 int64_t pattern_steps(const StringMatch& op);
 
 }  // namespace temper::ops

@@ -27,7 +27,7 @@ void check_window(const Window& window, int64_t spatial_rank);
 Dim window_output(const Window& window, int64_t axis, const Dim& input);
 // {begin, end} padding along `axis` for a concrete input size; resolves the "same" modes.
 std::pair<int64_t, int64_t> window_pads(const Window& window, int64_t axis, int64_t input);
-// What ONNX's convolutions and pools say of it.
+// The attributes that ONNX's convolutions and pools have of it.
 std::vector<OnnxAttribute> onnx_attributes(const Window& window);
 
 }  // namespace temper::ops

@@ -6,7 +6,7 @@
 
 namespace temper {
 
-// What transposes sink through: nothing; ops that do not care for the order of axes (pointwise, and those with
+// The ops that transposes sink through: nothing; ops that do not care for the order of axes (pointwise, and those with
 // take_untransposed); these and, where rows alone move, products with one matrix for all rows; or all of them and
 // products with such a constant matrix that read their rows transposed: with x^T as the rows, x^T W is (W^T x)^T.
 enum class Sinks { none, ops, rows, products };

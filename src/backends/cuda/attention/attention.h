@@ -21,7 +21,7 @@ Support attention_supports(const Problem& problem);
 bool attention_takes_parts(const Problem& problem, const Config& config);
 // Arguments of the kernel, each with a comma behind it, and their slots, for the mask and the lengths that there are.
 void add_masks(const Problem& problem, std::string& arguments, std::vector<Slot>& slots);
-// What scores.cuh wants to be defined; `keys`: of a block.
+// The constants that scores.cuh asks for; `keys`: of a block.
 std::string attention_constants(const Problem& problem, int keys);
 // struct Parameters of scores.cuh; `tiles`: of queries, of a head.
 std::vector<std::byte> attention_parameters(const Problem& problem, int64_t tiles);

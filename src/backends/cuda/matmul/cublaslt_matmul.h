@@ -27,7 +27,7 @@ struct CublasLtIntegers {
 };
 CublasLtIntegers cublaslt_integers(const Problem& problem);
 Config cublaslt_layouts(const Problem& problem, Layout layout, std::string text);
-// What is launched behind the product, which has its sums at the beginning of the workspace; without jobs the sums are
+// The work behind the product, which has its sums at the beginning of the workspace; without jobs the sums are
 // the output. And what is packed of the second operand.
 Recipe::Work work_behind_sums(const Problem& problem, const CublasLtIntegers& integers, const GpuProperties& gpu);
 

@@ -34,7 +34,7 @@ struct GpuInfo {
   int sms = 0;               // streaming multiprocessors
   int64_t memory_bytes = 0, l2_bytes = 0, shared_per_block = 0;
   int clock_khz = 0, memory_clock_khz = 0, memory_bus_bits = 0;  // highest clocks; 0 where the driver does not say
-  // What NVRTC compiles for: "sm_80", "sm_90a" (from 9.0 on with the features of just this architecture).
+  // The name that NVRTC compiles for: "sm_80", "sm_90a" (from 9.0 on with the features of just this architecture).
   std::string architecture() const;
   // Why Temper does not run on it; empty where it does.
   std::string why_too_old() const;
