@@ -18,8 +18,8 @@
 #include "graph/ops/blocked_matmul.h"
 #include "measure/environment.h"
 #include "onnx/import.h"
+#include "optimize/background_compiler.h"
 #include "optimize/caches_in.h"
-#include "optimize/compile_beside.h"
 #include "optimize/fusion.h"
 #include "optimize/in_context.h"
 #include "optimize/layers_by_speed.h"
@@ -143,7 +143,7 @@ class TunerTimes final : public TimeSource {
  public:
   // `compiling`: null where nothing is compiled beside it.
   TunerTimes(Tuner& tuner, const BuildOptions& options, const std::shared_ptr<SearchAhead>& search,
-             CompileBeside* compiling, const Device& device, bool on_gpu)
+             BackgroundCompiler* compiling, const Device& device, bool on_gpu)
       : tuner_(tuner),
         options_(options),
         search_(search),
@@ -193,7 +193,7 @@ class TunerTimes final : public TimeSource {
   const BuildOptions& options_;
   const std::shared_ptr<SearchAhead> search_;
   SearchLimit& limit_;
-  CompileBeside* const compiling_;
+  BackgroundCompiler* const compiling_;
   const Device& device_;
   const bool on_gpu_;
   int64_t node_ = 0, nodes_ = 0;
@@ -263,7 +263,7 @@ struct Searches {
   TimeSpent& spent;
   double first_shape_s = 0;  // that all of them together have taken for the first shape
   std::optional<TimingHelper> helper;
-  std::optional<CompileBeside> compiling;
+  std::optional<BackgroundCompiler> compiling;
 };
 
 // A search that has measured nothing yet.
@@ -390,7 +390,7 @@ PlanFile plan_prepared(Prepared& prepared, const BuildOptions& options, Searches
   Tuner tuner(device, cache, options.instruments, searches.helper ? &*searches.helper : nullptr);
   tuner.time_spent = &searches.spent;
   for (const std::string& problem : options.doubted) tuner.doubt(problem);
-  CompileBeside* const compiling = in_context && searches.compiling ? &*searches.compiling : nullptr;
+  BackgroundCompiler* const compiling = in_context && searches.compiling ? &*searches.compiling : nullptr;
   TunerTimes times(tuner, options, search, compiling, device, backend.queue);
   std::string shape_prefix;
   if (options.progress)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "optimize/compile_beside.h"
+#include "optimize/background_compiler.h"
 
 #include <algorithm>
 #include <system_error>
@@ -8,7 +8,7 @@
 
 namespace temper {
 
-CompileBeside::~CompileBeside() {
+BackgroundCompiler::~BackgroundCompiler() {
   {
     const std::lock_guard lock(mutex_);
     ends_ = true;
@@ -17,12 +17,12 @@ CompileBeside::~CompileBeside() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-bool CompileBeside::has_processes() {
+bool BackgroundCompiler::has_processes() {
   const std::lock_guard lock(mutex_);
   return processes_ != nullptr;
 }
 
-void CompileBeside::put(std::list<ToCompile>& candidates, bool next) {
+void BackgroundCompiler::put(std::list<ToCompile>& candidates, bool next) {
   const std::lock_guard lock(mutex_);
   wanted_.splice(next ? wanted_.begin() : wanted_.end(), candidates);
   const size_t most = cores_ > 1 ? cores_ - 1 : 1, threads = std::min(most, wanted_.size());
@@ -37,7 +37,7 @@ void CompileBeside::put(std::list<ToCompile>& candidates, bool next) {
   changed_.notify_all();
 }
 
-void CompileBeside::work() {
+void BackgroundCompiler::work() {
   for (;;) {
     std::list<ToCompile> taken;
     {

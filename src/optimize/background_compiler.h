@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiles beside a build, in the order in which it will ask: what is timed first does not wait for what is timed last.
+// Compiles while a build goes on, in the order in which it will ask: what is timed first does not wait for what is
+// last.
 #pragma once
 #include <atomic>
 #include <condition_variable>
@@ -47,13 +48,13 @@ struct ToCompile {
 
 // Threads start with the first candidates and end with it. What fails to compile fails again, and is reported, where it
 // is built.
-class CompileBeside {
+class BackgroundCompiler {
  public:
   // `program`: BuildOptions::timing_helper. `cores`: of which one is the caller's.
-  CompileBeside(const Backend& backend, Device device, std::vector<std::string> program, size_t cores)
+  BackgroundCompiler(const Backend& backend, Device device, std::vector<std::string> program, size_t cores)
       : backend_(backend), device_(std::move(device)), program_(std::move(program)), cores_(cores) {}
-  ~CompileBeside();
-  CompileBeside(const CompileBeside&) = delete;
+  ~BackgroundCompiler();
+  BackgroundCompiler(const BackgroundCompiler&) = delete;
 
   // Behind all that it was told before.
   void add(std::list<ToCompile> candidates) { put(candidates, false); }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is compiled beside a build, in which order, and what is not.
-#include "optimize/compile_beside.h"
+#include "optimize/background_compiler.h"
 
 #include <gtest/gtest.h>
 
@@ -62,7 +62,7 @@ const Backend backend{
       return std::make_shared<int>(0);
     }};
 
-class CompilesBeside : public ::testing::Test {
+class CompilesInTheBackground : public ::testing::Test {
  protected:
   void SetUp() override { compiler = &own; }
   void TearDown() override { own.open(); }
@@ -73,15 +73,15 @@ class CompilesBeside : public ::testing::Test {
     return list;
   }
   std::shared_ptr<SearchAhead> search(double seconds = 100) { return std::make_shared<SearchAhead>(seconds, machine); }
-  std::unique_ptr<CompileBeside> on_cores(size_t cores) {
-    return std::make_unique<CompileBeside>(backend, Device{.backend = "fake"}, std::vector<std::string>{"program"},
-                                           cores);
+  std::unique_ptr<BackgroundCompiler> on_cores(size_t cores) {
+    return std::make_unique<BackgroundCompiler>(backend, Device{.backend = "fake"}, std::vector<std::string>{"program"},
+                                                cores);
   }
   Compiler own;
   FakeMachine machine;
 };
 
-TEST_F(CompilesBeside, InTheOrderInWhichItWasToldAndWhatIsAskedForNextBeforeThat) {
+TEST_F(CompilesInTheBackground, InTheOrderInWhichItWasToldAndWhatIsAskedForNextBeforeThat) {
   const auto beside = on_cores(2);
   const auto first = search(), second = search();
   beside->add(texts({"gate", "a", "b"}, first));
@@ -92,7 +92,7 @@ TEST_F(CompilesBeside, InTheOrderInWhichItWasToldAndWhatIsAskedForNextBeforeThat
   EXPECT_EQ(own.up_to("d"), (Names{"gate", "e", "f", "a", "b", "c", "d"}));
 }
 
-TEST_F(CompilesBeside, NotWhatNoSearchHasTimeForOrAnyUseAnyMore) {
+TEST_F(CompilesInTheBackground, NotWhatNoSearchHasTimeForOrAnyUseAnyMore) {
   const auto beside = on_cores(2);
   const auto over = search(0), ended = search(), later = search();
   over->begin_shape(1);
@@ -110,13 +110,13 @@ TEST_F(CompilesBeside, NotWhatNoSearchHasTimeForOrAnyUseAnyMore) {
   EXPECT_EQ(own.up_to("last"), (Names{"gate", "of this shape", "of the next shape", "last"}));
 }
 
-TEST_F(CompilesBeside, WhatComesAfterATextThatDoesNotCompile) {
+TEST_F(CompilesInTheBackground, WhatComesAfterATextThatDoesNotCompile) {
   const auto beside = on_cores(1);
   beside->add(texts({"wrong", "right"}, search()));
   EXPECT_EQ(own.up_to("right"), (Names{"wrong", "right"}));
 }
 
-TEST_F(CompilesBeside, InProcessesWhereThereAreFiveCoresAndSoManyTexts) {
+TEST_F(CompilesInTheBackground, InProcessesWhereThereAreFiveCoresAndSoManyTexts) {
   for (const size_t cores : {1, 2, 4}) {
     const auto beside = on_cores(cores);
     beside->add(texts({"a", "b", "c", "d", "e"}, search()));
@@ -135,7 +135,7 @@ TEST_F(CompilesBeside, InProcessesWhereThereAreFiveCoresAndSoManyTexts) {
   own.open();
 }
 
-TEST_F(CompilesBeside, NothingThatIsLeftWhereTheBuildEnds) {
+TEST_F(CompilesInTheBackground, NothingThatIsLeftWhereTheBuildEnds) {
   auto beside = on_cores(2);
   beside->add(texts({"gate", "a", "b"}, search()));
   own.up_to("gate");
