@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/cases.h"
 
+#include <algorithm>
 #include <random>
 
 #include "base/small_types.h"
@@ -154,8 +155,12 @@ Problem make_case_problem(const KernelCase& kernel_case, const std::vector<Tenso
     }
     operands.push_back(operand);
   }
-  for (TensorType& type : infer(kernel_case.op, InferContext(operands, "case")))
-    problem.outputs.push_back({std::move(type)});
+  std::vector<TensorType> types = infer(kernel_case.op, InferContext(operands, "case"));
+  if (!std::ranges::all_of(types, &TensorType::is_concrete)) {  // only the inputs say how large the results are
+    for (size_t i = 0; i < operands.size(); ++i) operands[i].constant = operands[i].type ? &inputs[i] : nullptr;
+    types = infer(kernel_case.op, InferContext(operands, "case"));
+  }
+  for (TensorType& type : types) problem.outputs.push_back({std::move(type)});
   return problem;
 }
 

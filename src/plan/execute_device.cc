@@ -155,13 +155,13 @@ void DeviceExecutor::to_device(std::span<const void* const> inputs) {
   copy();
 }
 
-void DeviceExecutor::to_staging(std::span<void* const> outputs) {
+void DeviceExecutor::to_staging(std::span<void* const> outputs, std::span<void* const> from) {
   for (size_t o = 0; o < plan_.outputs.size(); ++o)
-    if (outputs[o]) queue_.copy_to_host(arena_.staging() + outputs_at_[o], outputs_[o], bytes_of(plan_.outputs[o]));
+    if (outputs[o]) queue_.copy_to_host(arena_.staging() + outputs_at_[o], from[o], bytes_of(plan_.outputs[o]));
 }
 
-void DeviceExecutor::to_host(std::span<void* const> outputs) {
-  to_staging(outputs);
+void DeviceExecutor::to_host(std::span<void* const> outputs, std::span<void* const> from) {
+  to_staging(outputs, from);
   queue_.wait();
   in_flight_ = false;
   for (size_t o = 0; o < plan_.outputs.size(); ++o)
@@ -192,7 +192,7 @@ void DeviceExecutor::start(std::span<const void* const> inputs, std::span<void* 
   in_flight_ = true;
   to_device(inputs);
   queue_.launch(capture());
-  to_staging(outputs);
+  to_staging(outputs, outputs_);
   started_.assign(outputs.begin(), outputs.end());
 }
 
@@ -209,7 +209,8 @@ void* DeviceExecutor::staging_of(size_t index) {
 }
 
 void DeviceExecutor::run_partly_there(std::span<const void* const> inputs, std::span<void* const> outputs,
-                                      std::span<const void* const> inputs_there, std::span<void* const> outputs_there) {
+                                      std::span<const void* const> inputs_there, std::span<void* const> outputs_there,
+                                      std::vector<std::vector<double>>* ms, bool waits) {
   to_device(inputs);
   std::vector<const void*> in = inputs_;
   std::vector<void*> out = outputs_;
@@ -218,21 +219,28 @@ void DeviceExecutor::run_partly_there(std::span<const void* const> inputs, std::
   for (size_t o = 0; o < out.size(); ++o)
     if (outputs_there[o]) out[o] = outputs_there[o];
   // What changes places from run to run comes again every other time.
-  if (const Queue::Capture* of_these = capture_on(in, out)) queue_.launch(*of_these);
+  if (ms) add_step_times(in, out, *ms);
+  else if (const Queue::Capture* of_these = capture_on(in, out)) queue_.launch(*of_these);
   else put_in_steps(in, out);
-  to_host(outputs);
+  if (waits) to_host(outputs, out);
+  else in_flight_ = true;
 }
 
 void DeviceExecutor::run_timed(std::span<const void* const> inputs, std::span<void* const> outputs,
                                std::vector<std::vector<double>>& ms) {
   to_device(inputs);
-  const auto once = steps_on_device(1);
+  add_step_times(inputs_, outputs_, ms);
+  to_host(outputs);
+}
+
+void DeviceExecutor::add_step_times(std::span<const void* const> inputs, std::span<void* const> outputs,
+                                    std::vector<std::vector<double>>& ms) {
+  const auto once = steps_on(inputs, outputs, 1);
   ms.resize(plan_.segments.size());
   for (size_t s = 0; s < ms.size(); ++s) {
     ms[s].resize(plan_.segments[s].steps.size());
     for (size_t i = 0; i < ms[s].size(); ++i) ms[s][i] += once[0][s][i];
   }
-  to_host(outputs);
 }
 
 void DeviceExecutor::run_waiting(std::span<const void* const> inputs, std::span<void* const> outputs) {
@@ -309,22 +317,27 @@ std::vector<double> DeviceExecutor::run_on_device(int times, bool captured) {
   return ms;
 }
 
-// Step by step, with an event between any two.
 std::vector<std::vector<std::vector<double>>> DeviceExecutor::steps_on_device(int times) {
   find_buffers();
+  return steps_on(inputs_, outputs_, times);
+}
+
+// Step by step, with an event between any two.
+std::vector<std::vector<std::vector<double>>> DeviceExecutor::steps_on(std::span<const void* const> inputs,
+                                                                       std::span<void* const> outputs, int times) {
   struct Timed {
     size_t segment, step;
     std::unique_ptr<Queue::Event> after;
   };
   std::vector<Timed> timed;
   const auto start = queue_.make_event();
-  steps_.each(inputs_, outputs_,
+  steps_.each(inputs, outputs,
               [&](size_t s, size_t i, BoundStep&, const Buffers&) { timed.push_back({s, i, queue_.make_event()}); });
   // One behind the other without gaps that the host makes: all are in the queue before the first ends.
   const auto steps = queue_.capture([&] {
     queue_.record(*start);
     size_t next = 0;
-    steps_.each(inputs_, outputs_, [&](size_t, size_t, BoundStep& step, const Buffers& buffers) {
+    steps_.each(inputs, outputs, [&](size_t, size_t, BoundStep& step, const Buffers& buffers) {
       launch(step, buffers);
       queue_.record(*timed[next++].after);
     });

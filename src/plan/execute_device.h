@@ -36,10 +36,12 @@ class DeviceExecutor final : public Executor {
   void* staging_of(size_t index);
 
   // As run() where both are empty. `inputs_there` and `outputs_there`, by port: addresses of the device, aligned to 256
-  // bytes, that are read and written where they lie; null: the host's buffer is copied. The host's is null where such
-  // an address is given.
+  // bytes, that are read and written where they lie; null: the host's buffer is copied. Where such an address is given,
+  // an input's on the host is null, and an output is copied there, too, if its own is not. `ms`: as run_timed() adds to
+  // it. Without `waits` nothing may go to the host, and whoever calls waits before anything else is put in.
   void run_partly_there(std::span<const void* const> inputs, std::span<void* const> outputs,
-                        std::span<const void* const> inputs_there, std::span<void* const> outputs_there);
+                        std::span<const void* const> inputs_there, std::span<void* const> outputs_there,
+                        std::vector<std::vector<double>>* ms = nullptr, bool waits = true);
   // With buffers that lie in the device's memory; nothing passes through the host's. Buffers that come for a second
   // time are read and written where they lie; new ones, those not aligned to 256 bytes and those that share memory
   // (but for shared_places) are copied on the device. Returns where the outputs lie; without `outputs`, and where one
@@ -93,9 +95,15 @@ class DeviceExecutor final : public Executor {
   const Queue::Capture& capture();
   const Queue::Capture* capture_on(const std::vector<const void*>& inputs, const std::vector<void*>& outputs);
   bool disjoint(std::span<const void* const> inputs, std::span<void* const> outputs) const;
+  std::vector<std::vector<std::vector<double>>> steps_on(std::span<const void* const> inputs,
+                                                         std::span<void* const> outputs, int times);
+  void add_step_times(std::span<const void* const> inputs, std::span<void* const> outputs,
+                      std::vector<std::vector<double>>& ms);
   void to_device(std::span<const void* const> inputs);
-  void to_staging(std::span<void* const> outputs);
-  void to_host(std::span<void* const> outputs);
+  // `from`: where on the device the outputs lie.
+  void to_staging(std::span<void* const> outputs, std::span<void* const> from);
+  void to_host(std::span<void* const> outputs, std::span<void* const> from);
+  void to_host(std::span<void* const> outputs) { to_host(outputs, outputs_); }
 };
 
 }  // namespace temper

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "backends/cpu/eager.h"
+#include "backends/sized_by_data.h"
 #include "base/checked.h"
 #include "graph/control.h"
 #include "graph/ops/choose.h"
@@ -38,11 +39,15 @@ struct EagerNode {
   std::vector<TensorType> types;  // of a loop's outputs
   Graph body;
   std::unique_ptr<PartitionedRunner> runner;  // of the body
+  // Where the device has a kernel of it: its problem, and the kernel; null where it is known to find nothing.
+  std::optional<Problem> problem = {};
+  std::unique_ptr<Kernel> kernel = nullptr;
 };
 
 struct StageEntry {
   std::shared_ptr<const Plan> plan;
   std::unique_ptr<Executor> executor;
+  std::vector<char> to_host, there;               // by output of the plan: where it is wanted
   std::vector<EagerNode> eager;                   // in order; each output appended to the eager tensors
   std::vector<std::pair<size_t, Source>> finals;  // graph output, where its tensor is
   std::vector<Source> next_inputs;
@@ -85,14 +90,6 @@ struct PartitionedRunner::Level {
                  key[graph.inputs().size() + i][0] ? "true" : "false"));
     return out;
   }
-  // What the plans of a run go by.
-  std::vector<Dims> key_of(const std::vector<Tensor>& inputs) const {
-    std::vector<Dims> key;
-    key.reserve(inputs.size() + conditions.size());
-    for (const Tensor& input : inputs) key.push_back(input.dims());
-    for (size_t i : conditions) key.push_back({inputs[i].to_ints().at(0) != 0});
-    return key;
-  }
   // The graph where these shapes and conditions are known.
   Graph known(const std::vector<Dims>& key) const {
     const auto shapes = int64_t(graph.inputs().size());
@@ -109,12 +106,15 @@ struct PartitionedRunner::Level {
   }
 };
 
-PartitionedRunner::PartitionedRunner(const Engine& engine, Arena& arena, const Graph& graph, std::string where)
+PartitionedRunner::PartitionedRunner(const Engine& engine, Arena& arena, const Graph& graph, std::string where,
+                                     std::shared_ptr<DevicePool> pool)
     : engine_(engine),
       arena_(arena),
       outputs_(graph.outputs().size()),
       where_(std::move(where)),
+      pool_(std::move(pool)),
       bytes_(engine.known_constants()) {
+  if (!pool_ && arena.queue()) pool_ = std::make_shared<DevicePool>(*arena.queue());
   std::vector<size_t> outputs;
   for (size_t o = 0; o < outputs_; ++o) outputs.push_back(o);
   first_ = std::make_unique<Level>(graph, std::move(outputs), where_);
@@ -298,6 +298,47 @@ class Splitter {
   }
 };
 
+// The device's kernel for a node of `graph` whose result has the size that the data give.
+void find_kernel(EagerNode& each, const Graph& graph, const Device& device) {
+  std::vector<Port> ports;
+  for (ValueId id : each.node.inputs) {
+    Port& port = ports.emplace_back();
+    port.present = id.valid();
+    if (id.valid()) port.type = graph.type(id), port.constant = graph.constant(id);
+  }
+  std::optional<Problem> problem = largest_problem(each.node.op, std::move(ports), 1);
+  if (!problem) return;
+  for (Port& port : problem->inputs) port.constant = nullptr;  // the plan gives it
+  for (const Tactic* tactic : find_backend(device.backend).tactics()) {
+    if (tactic->last_resort || !tactic->supports(*problem, device).yes()) continue;
+    if (largest_size(*problem) > 0) {
+      const Config config = tactic->configs(*problem, device).at(0);
+      const Packed packed = tactic->build ? tactic->build(*problem, config, device) : Packed{};
+      each.kernel = tactic->load(*problem, config, {packed.bytes, packed.code}, device);
+      each.kernel->prepare();
+    }
+    each.problem = std::move(problem);
+    return;
+  }
+}
+
+// Says where what the plan gives is wanted. `conditions`: those of the next level's inputs that the host reads; null:
+// there is no next level.
+void find_places(StageEntry& entry, const std::vector<size_t>* conditions) {
+  entry.to_host.assign(entry.plan->outputs.size(), 0);
+  entry.there = entry.to_host;
+  const auto want = [](std::vector<char>& where, const Source& source) {
+    if (source.kind == Source::Kind::plan_output) where[source.index] = 1;
+  };
+  for (const EagerNode& each : entry.eager)
+    for (const Source& source : each.inputs) want(each.problem ? entry.there : entry.to_host, source);
+  for (const auto& [index, source] : entry.finals) want(entry.to_host, source);
+  for (size_t i = 0; conditions && i < entry.next_inputs.size(); ++i) {
+    const bool is_condition = std::find(conditions->begin(), conditions->end(), i) != conditions->end();
+    want(is_condition ? entry.to_host : entry.there, entry.next_inputs[i]);
+  }
+}
+
 }  // namespace
 
 PartitionedRunner::Branch& PartitionedRunner::make(Level& level, const std::vector<Dims>& key) {
@@ -310,11 +351,14 @@ PartitionedRunner::Branch& PartitionedRunner::make(Level& level, const std::vect
   branch.seen.where = level.where_of(key);
   for (EagerNode& each : branch.entry.eager) {
     branch.seen.between.push_back({each.node.name, std::string(name_of(each.node.op)), 0});
-    if (!each.node.op.is<ops::LoopEnd>()) continue;
+    if (!each.node.op.is<ops::LoopEnd>()) {
+      if (pool_) find_kernel(each, concrete, engine_.device());
+      continue;
+    }
     const std::string& where = branch.seen.where;
-    each.runner =
-        std::make_unique<PartitionedRunner>(engine_, arena_, std::exchange(each.body, {}),
-                                            concat(where, where.empty() ? "" : ", ", "loop '", each.node.name, "'"));
+    each.runner = std::make_unique<PartitionedRunner>(
+        engine_, arena_, std::exchange(each.body, {}),
+        concat(where, where.empty() ? "" : ", ", "loop '", each.node.name, "'"), pool_);
   }
   branch.entry.plan = engine_.make_plan(splitter.part);
   branch.entry.executor = make_executor(*branch.entry.plan, engine_.device(), arena_);
@@ -323,6 +367,7 @@ PartitionedRunner::Branch& PartitionedRunner::make(Level& level, const std::vect
     branch.next = std::make_unique<Level>(std::move(splitter.rest), std::move(splitter.rest_outputs),
                                           chosen ? branch.seen.where : level.where, chosen ? 2 : level.part + 1);
   }
+  if (pool_) find_places(branch.entry, branch.next ? &branch.next->conditions : nullptr);
   bytes_.add(*branch.entry.plan);
   kernel_bytes_ += kernel_bytes(*branch.entry.plan);
   ++kept_;
@@ -330,8 +375,17 @@ PartitionedRunner::Branch& PartitionedRunner::make(Level& level, const std::vect
   return level.branches.emplace(key, std::move(branch)).first->second;
 }
 
-PartitionedRunner::Branch& PartitionedRunner::branch_for(Level& level, const std::vector<Tensor>& inputs) {
-  const std::vector<Dims> key = level.key_of(inputs);
+// What the plans of a run go by.
+std::vector<Dims> PartitionedRunner::key_of(const Level& level, std::vector<Held>& inputs) {
+  std::vector<Dims> key;
+  key.reserve(inputs.size() + level.conditions.size());
+  for (const Held& input : inputs) key.push_back(input.type.dims());
+  for (size_t i : level.conditions) key.push_back({on_host(inputs[i]).to_ints().at(0) != 0});
+  return key;
+}
+
+PartitionedRunner::Branch& PartitionedRunner::branch_for(Level& level, std::vector<Held>& inputs) {
+  const std::vector<Dims> key = key_of(level, inputs);
   const auto it = level.branches.find(key);
   const bool fresh = it == level.branches.end();
   Branch& branch = fresh ? make(level, key) : it->second;
@@ -436,7 +490,8 @@ std::optional<std::vector<Tensor>> PartitionedRunner::run_loop_of_one_plan(const
   std::vector<Tensor> inputs{iteration, condition};
   inputs.insert(inputs.end(), arguments.begin() + 2, arguments.end());
   ++run_;
-  Branch& branch = branch_for(*first_, inputs);
+  std::vector<Held> held(inputs.begin(), inputs.end());
+  Branch& branch = branch_for(*first_, held);
   const StageEntry& entry = branch.entry;
   if (branch.next || !entry.eager.empty()) return std::nullopt;
   // Where the plan puts the body's results: condition, carried values, scans.
@@ -557,64 +612,138 @@ void PartitionedRunner::explore(Level& level, const std::vector<Dims>& shapes) {
   }
 }
 
+const Tensor& PartitionedRunner::on_host(Held& value) {
+  if (!value.host.defined() && value.there) {
+    value.host = Tensor(value.type.dtype, value.type.dims());
+    Queue& queue = *arena_.queue();
+    if (value.host.bytes() > 0) queue.copy_to_host(value.host.raw_mutable(), value.there.get(), value.host.bytes());
+    queue.wait();
+  }
+  return value.host;
+}
+
+std::vector<PartitionedRunner::Held> PartitionedRunner::run_plan(Branch& branch, const std::vector<Held>& inputs) {
+  StageEntry& entry = branch.entry;
+  std::vector<Held> given;
+  std::vector<const void*> in, in_there;
+  std::vector<void*> out, out_there;
+  bool any_there = false, any_to_host = false;
+  for (const Held& input : inputs) {
+    in.push_back(input.there ? nullptr : input.host.raw().data());
+    in_there.push_back(input.there.get());
+    any_there |= input.there != nullptr;
+  }
+  for (size_t o = 0; o < entry.plan->outputs.size(); ++o) {
+    const TensorType& type = entry.plan->outputs[o].type;
+    Held& held = given.emplace_back(type);
+    const bool there = pool_ && entry.there[o], to_host = !pool_ || entry.to_host[o];
+    if (there) held.there = pool_->take(byte_count(type.dtype, type.dims()));
+    if (to_host) held.host = Tensor(type.dtype, type.dims());
+    out.push_back(to_host ? held.host.raw_mutable() : nullptr);
+    out_there.push_back(held.there.get());
+    any_there |= there;
+    any_to_host |= to_host;
+  }
+  if (timed_) ++branch.seen.runs;
+  if (any_there) {
+    // Reading the count of the first node waits for the plan, too.
+    const bool waits = any_to_host || entry.eager.empty() || !entry.eager.front().kernel;
+    on_device(*entry.executor)
+        .run_partly_there(in, out, in_there, out_there, timed_ ? &branch.seen.ms : nullptr, waits);
+  } else if (timed_) {
+    entry.executor->run_timed(in, out, branch.seen.ms);
+  } else {
+    entry.executor->run(in, out);
+  }
+  return given;
+}
+
 std::vector<Tensor> PartitionedRunner::run(const std::vector<Tensor>& model_inputs) {
   ++run_;
   std::vector<Tensor> results(outputs_);
-  std::vector<Tensor> inputs = model_inputs;
+  std::vector<Held> inputs(model_inputs.begin(), model_inputs.end());
+  Held none{Tensor()};
   Level* level = first_.get();
   while (level) {
     Branch& branch = branch_for(*level, inputs);
     StageEntry& entry = branch.entry;
-    std::vector<const void*> in;
-    std::vector<void*> out;
-    std::vector<Tensor> planned, eager;
-    in.reserve(inputs.size());
-    for (const Tensor& input : inputs) in.push_back(input.raw().data());
-    for (const PortInfo& port : entry.plan->outputs) {
-      planned.emplace_back(port.type.dtype, port.type.dims());
-      out.push_back(planned.back().raw_mutable());
-    }
-    if (timed_) {
-      entry.executor->run_timed(in, out, branch.seen.ms);
-      ++branch.seen.runs;
-    } else {
-      entry.executor->run(in, out);
-    }
-    auto tensor_of = [&](const Source& source) {
+    std::vector<Held> planned = run_plan(branch, inputs), eager;
+    auto held_of = [&](const Source& source) -> Held& {
       return source.kind == Source::Kind::plan_output    ? planned.at(source.index)
              : source.kind == Source::Kind::eager_output ? eager.at(source.index)
-                                                         : Tensor();
+                                                         : none;
     };
     for (size_t e = 0; e < entry.eager.size(); ++e) {
-      const EagerNode& each = entry.eager[e];
+      EagerNode& each = entry.eager[e];
       const double body_ms = timed_ && each.runner ? each.runner->timed_ms() : 0;
       if (each.runner) each.runner->timed_ = timed_;
       const auto begin = std::chrono::steady_clock::now();
-      std::vector<Tensor> arguments;
-      for (const Source& source : each.inputs) arguments.push_back(tensor_of(source));
       const Node& node = each.node;
-      const auto run = [&] {
-        if (each.runner) return run_loop_of(each, arguments);
-        try {
-          return engine_.device().backend == "reference" ? run_node(node.op, arguments, node.name)
-                                                         : run_eager(node.op, arguments, node.name, engine_.threads());
-        } catch (const Error& error) {
-          // What an op cannot do with sizes that are data is no fault of the file.
-          if (error.kind() != ErrorKind::bad_file) throw;
-          fail(ErrorKind::usage, error.what());
-        }
-      };
-      auto given = run();
-      for (Tensor& result : given) eager.push_back(std::move(result));
+      if (each.problem) {
+        std::vector<const void*> arguments;
+        for (const Source& source : each.inputs) arguments.push_back(held_of(source).there.get());
+        with_context([&] { return concat(name_of(node.op), " '", node.name, "'"); },
+                     [&] {
+                       for (Held& result : run_there(*each.problem, each.kernel.get(), arguments))
+                         eager.push_back(std::move(result));
+                     });
+      } else {
+        std::vector<Tensor> arguments;
+        for (const Source& source : each.inputs) arguments.push_back(on_host(held_of(source)));
+        const auto run = [&] {
+          if (each.runner) return run_loop_of(each, arguments);
+          try {
+            return engine_.device().backend == "reference"
+                       ? run_node(node.op, arguments, node.name)
+                       : run_eager(node.op, arguments, node.name, engine_.threads());
+          } catch (const Error& error) {
+            // What an op cannot do with sizes that are data is no fault of the file.
+            if (error.kind() != ErrorKind::bad_file) throw;
+            fail(ErrorKind::usage, error.what());
+          }
+        };
+        for (Tensor& result : run()) eager.emplace_back(std::move(result));
+      }
       if (!timed_) continue;
       const std::chrono::duration<double, std::milli> taken = std::chrono::steady_clock::now() - begin;
       branch.seen.between[e].ms += taken.count() - (each.runner ? each.runner->timed_ms() - body_ms : 0);
     }
-    for (const auto& [index, source] : entry.finals) results[index] = tensor_of(source);
-    std::vector<Tensor> next;
-    for (const Source& source : entry.next_inputs) next.push_back(tensor_of(source));
+    for (const auto& [index, source] : entry.finals) results[index] = on_host(held_of(source));
+    std::vector<Held> next;
+    for (const Source& source : entry.next_inputs) next.push_back(held_of(source));
     inputs = std::move(next);
     level = branch.next.get();
+  }
+  inputs.clear();
+  if (pool_ && where_.empty()) pool_->end_run();
+  return results;
+}
+
+// The device's kernel of a node between plans. It writes where the largest results have room; of these the host reads
+// how large they are.
+std::vector<PartitionedRunner::Held> PartitionedRunner::run_there(const Problem& problem, Kernel* kernel,
+                                                                  std::span<const void* const> inputs) {
+  std::vector<std::shared_ptr<void>> memory;
+  int64_t count = 0;
+  if (kernel) {
+    Queue& queue = *arena_.queue();
+    std::vector<void*> outputs;
+    for (const Port& port : problem.outputs) {
+      memory.push_back(pool_->take(byte_count(port.type.dtype, port.dims())));
+      outputs.push_back(memory.back().get());
+    }
+    const std::shared_ptr<void> workspace = pool_->take(kernel->workspace());
+    kernel->launch({inputs, outputs, workspace.get(), queue.stream()});
+    if (!count_) count_ = queue.allocate_host(sizeof count);
+    queue.copy_to_host(count_.get(), outputs.back(), sizeof count);
+    queue.wait();
+    std::memcpy(&count, count_.get(), sizeof count);
+  }
+  std::vector<Held> results;
+  for (TensorType& type : types_for(problem, count)) {
+    Held& result = results.emplace_back(std::move(type));
+    if (kernel) result.there = std::move(memory[results.size() - 1]);
+    else result.host = Tensor(result.type.dtype, result.type.dims());
   }
   return results;
 }

@@ -3,11 +3,14 @@
 // the largest part of what is left of the graph whose shapes all follow from the shapes of its inputs and that is
 // needed whatever the conditions are; it runs as a plan. Between partitions the nodes that decide shapes run by
 // themselves, because only then is the size of their outputs known, and loops run, whose bodies are partitions of their
-// own. What a condition chooses is a part of the graph that is left once the condition is known.
+// own. What a condition chooses is a part of the graph that is left once the condition is known. On a device with
+// memory of its own values stay there from plan to plan, and so do those of the nodes between them for which it has a
+// kernel: of these the host reads how large they are. What other nodes, loops and conditions read is copied to it.
 #pragma once
 #include <map>
 #include <memory>
 
+#include "runtime/device_pool.h"
 #include "runtime/engine.h"
 
 namespace temper {
@@ -34,8 +37,9 @@ struct Partition {
 
 class PartitionedRunner {
  public:
-  // `where`: what leads to it, for partitions().
-  PartitionedRunner(const Engine& engine, Arena& arena, const Graph& graph, std::string where = "");
+  // `where`: what leads to it, for partitions(). `pool`: of the runner that this one is inside of.
+  PartitionedRunner(const Engine& engine, Arena& arena, const Graph& graph, std::string where = "",
+                    std::shared_ptr<DevicePool> pool = nullptr);
   ~PartitionedRunner();
   // Plans are made for the shapes and conditions seen and kept within the engine's limits of a session; the body of a
   // loop has such limits to itself.
@@ -58,18 +62,32 @@ class PartitionedRunner {
  private:
   struct Level;
   struct Branch;
+  // A value between plans: in the host's memory, in the device's own, or in both.
+  struct Held {
+    TensorType type;
+    Tensor host;
+    std::shared_ptr<void> there;
+    explicit Held(TensorType t) : type(std::move(t)) {}
+    explicit Held(Tensor tensor) : type(tensor.defined() ? tensor.type() : TensorType()), host(std::move(tensor)) {}
+  };
   const Engine& engine_;
   Arena& arena_;
   size_t outputs_;
   std::string where_;
   bool timed_ = false;
+  std::shared_ptr<DevicePool> pool_;  // null: the device works on the host's memory
+  std::shared_ptr<void> count_;       // the host's memory that counts are read into
   std::unique_ptr<Level> first_;
   PlanBytes bytes_;
   int64_t kernel_bytes_ = 0, run_ = 0, kept_ = 0, made_ = 0, evictions_ = 0;
 
   Branch& make(Level& level, const std::vector<Dims>& key);
   // Of this run, made where it is not there.
-  Branch& branch_for(Level& level, const std::vector<Tensor>& inputs);
+  Branch& branch_for(Level& level, std::vector<Held>& inputs);
+  std::vector<Dims> key_of(const Level& level, std::vector<Held>& inputs);
+  const Tensor& on_host(Held& value);
+  std::vector<Held> run_plan(Branch& branch, const std::vector<Held>& inputs);
+  std::vector<Held> run_there(const Problem& problem, Kernel* kernel, std::span<const void* const> inputs);
   void explore(Level& level, const std::vector<Dims>& shapes);
   double timed_ms() const;
   void stay_within_limits();

@@ -24,6 +24,7 @@
 #include "gpu_properties.h"
 #include "graph/ops/pointwise.h"
 #include "larger_tensors.h"
+#include "largest_outputs.h"
 
 namespace temper {
 namespace {
@@ -265,6 +266,8 @@ const char* const kProblems[] = {
     "pad(f32[2,17,5,5], f32[]) before=[0,0,1,1] after=[0,0,1,1]",
     "pad(u8[2,20,5,6]) before=[0,0,2,1] after=[0,0,1,3] kind=reflect",
     "pointwise(f64[33]) program=\"(1) 1=tanh.f64(0) 2=cast.u8(1) 3=cast.bool(2)\"",
+    "nonzero(f32[3,40,50])",
+    "nonzero(bool[100000])",
 };
 
 TEST(CudaKernels, CompileForEveryGenerationWithoutSpills) {
@@ -280,7 +283,7 @@ TEST(CudaKernels, CompileForEveryGenerationWithoutSpills) {
   for (const KernelCase& kernel_case : parse_cases(lines)) {
     SCOPED_TRACE(kernel_case.text);
     const std::vector<Tensor> inputs = make_case_inputs(kernel_case, 1);
-    const Problem problem = make_case_problem(kernel_case, inputs, 1);
+    const Problem problem = testing::with_largest_outputs(make_case_problem(kernel_case, inputs, 1));
     for (const cuda::Recipe* recipe : cuda::recipes()) {
       if (!recipe->supports(problem).yes()) continue;
       covered.insert(std::string(recipe->name));

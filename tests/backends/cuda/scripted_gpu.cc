@@ -117,11 +117,17 @@ cuda::DriverApi ScriptedGpus::api() {
   a.host_free = [](void* p) { return locked([&](S& s) { return s.release(p, "pinned"); }); };
   a.copy_to_device = [](DevicePointer to, const void* from, size_t n, StreamHandle stream) {
     void* device = reinterpret_cast<void*>(to);
-    return locked([&](S& s) { return s.copy(device, from, n, device, stream); });
+    return locked([&](S& s) {
+      s.bytes_to_device += int64_t(n);
+      return s.copy(device, from, n, device, stream);
+    });
   };
   a.copy_to_host = [](void* to, DevicePointer from, size_t n, StreamHandle stream) {
     const void* device = reinterpret_cast<const void*>(from);
-    return locked([&](S& s) { return s.copy(to, device, n, device, stream); });
+    return locked([&](S& s) {
+      s.bytes_to_host += int64_t(n);
+      return s.copy(to, device, n, device, stream);
+    });
   };
   a.copy_on_device = [](DevicePointer to, DevicePointer from, size_t n, StreamHandle stream) {
     void* device = reinterpret_cast<void*>(to);

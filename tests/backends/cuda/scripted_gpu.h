@@ -47,6 +47,7 @@ class ScriptedGpus {
   std::vector<std::string> launches;        // names of kernels that ran, in order
   std::map<std::string, double> kernel_ms;  // by name; others take 0.01
   int64_t graphs_recorded = 0, copies_on_device = 0;
+  int64_t bytes_to_host = 0, bytes_to_device = 0;  // of copies that streams were given, not of those in graphs
   // What streams were told, in order: "record", "wait" (for an event), "work", "synchronize".
   std::vector<std::pair<std::string, const void*>> order;
   std::vector<std::string> misuses;  // what no program may do: freeing twice, copying outside of memory, ...
@@ -61,7 +62,7 @@ class ScriptedGpus {
     multiprocessors = 132, major = 9, minor = 0, shared_per_block = 232448;
     gpu_name = "Scripted H100";
     memory_bytes = int64_t(1) << 30;
-    calls = graphs_recorded = copies_on_device = 0;
+    calls = graphs_recorded = copies_on_device = bytes_to_host = bytes_to_device = 0;
     lost_at = -1;
     full.clear();
     launches.clear();
