@@ -268,6 +268,11 @@ const char* const kProblems[] = {
     "pointwise(f64[33]) program=\"(1) 1=tanh.f64(0) 2=cast.u8(1) 3=cast.bool(2)\"",
     "nonzero(f32[3,40,50])",
     "nonzero(bool[100000])",
+    "nms(f32[1,900,4], f32[1,8,900], i64[1], f32[1], f32[1])",
+    "nms(f32[1,9000,4], f32[1,1,9000], i64[1], f32[1]) center=true",
+    "unique(f32[9000])",
+    "unique(i64[90,3]) axis=0 sorted=false",
+    "unique(f16[90,3]) axis=0",
 };
 
 TEST(CudaKernels, CompileForEveryGenerationWithoutSpills) {

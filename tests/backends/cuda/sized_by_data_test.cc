@@ -39,6 +39,47 @@ TEST(EmulatedSizedByData, NonZeroFindsWhatTheReferenceFindsInRandomShapes) {
   });
 }
 
+TEST(EmulatedSizedByData, NmsChoosesWhatTheReferenceChoosesInRandomShapes) {
+  check_random_lines(40, [](Draw& draw) {
+    static constexpr const char* thresholds[] = {"0", "0.25", "0.5", "0.33333334", "0.45", "1"};
+    const int64_t batches = draw(1, 2), classes = draw(1, 4), count = draw(0, draw.chance(10) ? 5000 : 600);
+    // Few different numbers, so that scores are equal, boxes empty, and quotients of sizes lie on the threshold.
+    std::string line = concat("nms(f32[", batches, ',', count, ",4]", draw.chance(50) ? "{0..8}" : "", ", f32[",
+                              batches, ',', classes, ',', count, ']');
+    const int given = int(draw(0, 9));
+    if (given > 0)
+      line += concat(", i64[1]", draw.chance(50) ? "*" : "", "=[", draw.chance(60) ? draw(-1, 40) : 10000, ']');
+    if (given > 1) line += draw.chance(90) ? concat(", f32[]=[", thresholds[draw(0, 5)], ']') : ", _";
+    if (given > 3) line += concat(", f32[1]=[", draw.chance(30) ? "-9" : "1.75", ']');
+    return line + (draw.chance(40) ? ") center=true" : ")");
+  });
+}
+
+TEST(EmulatedSizedByData, UniqueGivesWhatTheReferenceGivesInRandomShapes) {
+  check_random_lines(40, [](Draw& draw) {
+    static constexpr const char* types[] = {"f32", "i64", "bool", "i32"};
+    Dims dims;
+    const int64_t rank = draw(1, 3);
+    for (int64_t axis = 0; axis < rank; ++axis)
+      dims.push_back(draw(0, draw.chance(50) ? 4 : 9000 / (rank * rank * 50)));
+    std::string line = concat("unique(", types[draw(0, 3)], dims, draw.chance(50) ? "{0..3}" : "", ')');
+    if (draw.chance(60)) line += concat(" axis=", draw(0, rank - 1));
+    return line + (draw.chance(50) ? " sorted=false" : "");
+  });
+}
+
+// NaN of all kinds are one, behind all numbers.
+TEST(EmulatedSizedByData, NanIsFoundAndComparedAsTheReferenceDoes) {
+  const testing::EmulatedGpu emulated;
+  constexpr double inf = std::numeric_limits<double>::infinity();
+  testing::check_lines("nan",
+                       "reference nonzero(f32[3,50])\nreference unique(f32[3,50])\nreference unique(f64[90]) "
+                       "sorted=false\nreference unique(f16[30,2]) axis=0\nreference unique(f32[2,40]) axis=1 "
+                       "sorted=false\n",
+                       emulated.compiler(), emulated.gpu(),
+                       {.put = {std::numeric_limits<double>::quiet_NaN(), inf, -inf, -0.0}});
+}
+
 class EmulatedModelsSizedByData : public testing::EmulatedBuilds {
  protected:
   void TearDown() override {
@@ -79,7 +120,7 @@ TEST_F(EmulatedModelsSizedByData, OfANonZeroInTheMiddleOnlyTheCountIsCopied) {
     expect_close(got, want);
     EXPECT_EQ(gpus.bytes_to_host, 8 + got[0].bytes());
     EXPECT_EQ(gpus.bytes_to_device, x.bytes());
-    EXPECT_EQ(std::ranges::count(gpus.launches, "nonzero_write"), 1);
+    EXPECT_EQ(std::ranges::count(gpus.launches, "nonzero"), 1);
   }
 }
 
@@ -142,6 +183,64 @@ TEST_F(EmulatedModelsSizedByData, StepsBesideANonZeroAreTimed) {
   }
   EXPECT_GT(steps, 0);
   EXPECT_GT(between, 0);
+}
+
+// As the end of a detector: the best boxes of each class are gathered.
+const std::string kDetector =
+    "graph \"detector\"\n"
+    "input %b: f32[1,n,4]\n"
+    "input %l: f32[1,3,m]\n"
+    "const %most: i64[1] = [20]\nconst %iou: f32[1] = [0.5]\nconst %least: f32[1] = [0.6]\n"
+    "%s: f32[1,3,m] = pointwise(%l) program=\"(1) 1=sigmoid.f32(0)\"\n"
+    "%c: i64[$c.0.0,3] = nms(%b, %s, %most, %iou, %least)\n"
+    "%i: i64[$c.0.0,1] = slice(%c) starts=[0,2] sizes=[$c.0.0,1] steps=[1,1]\n"
+    "%j: i64[$c.0.0] = reshape(%i) shape=[$c.0.0]\n"
+    "%r: f32[n,4] = reshape(%b) shape=[n,4]\n"
+    "%y: f32[$c.0.0,4] = gather(%r, %j) axis=0\n"
+    "output \"c\" = %c\noutput \"y\" = %y\n";
+
+TEST_F(EmulatedModelsSizedByData, OfANonMaxSuppressionOnlyTheCountIsCopied) {
+  Session session(engine_of("cuda:0", kDetector)), other(engine_of("cpu", kDetector));
+  for (const uint32_t seed : {1, 2, 3, 1}) {
+    const std::vector<Tensor> inputs{scaled({1, 500, 4}, seed, 10), scaled({1, 3, 500}, seed + 9, 2)};
+    gpus.bytes_to_host = 0;
+    const std::vector<Tensor> got = session.run(inputs), want = other.run(inputs);
+    EXPECT_GT(want[0].dims()[0], 9);
+    for (size_t o = 0; o < want.size(); ++o) EXPECT_TRUE(got[o].same_bits(want[o])) << "output " << o;
+    EXPECT_EQ(gpus.bytes_to_host, 8 + got[0].bytes() + got[1].bytes());
+  }
+}
+
+TEST_F(EmulatedModelsSizedByData, WhatDoesNotFitTogetherIsTheCpusError) {
+  std::vector<std::string> errors;
+  for (const char* device : {"cpu", "cuda:0"}) {
+    try {
+      Session(engine_of(device, kDetector)).run({noise({1, 50, 4}, 1), noise({1, 3, 40}, 2)});
+    } catch (const Error& error) { errors.emplace_back(error.what()); }
+  }
+  ASSERT_EQ(errors.size(), 2u);
+  EXPECT_EQ(errors[0], errors[1]);
+  EXPECT_NE(errors[0].find("do not fit together"), std::string::npos) << errors[0];
+}
+
+TEST_F(EmulatedModelsSizedByData, OfAUniqueOnlyTheCountIsCopied) {
+  const std::string text =
+      "graph \"groups\"\n"
+      "input %x: i64[n]\n"
+      "%a: i64[n] = pointwise(%x) program=\"(1) 1=abs.i64(0)\"\n"
+      "%v: i64[$v.0.0], %f: i64[$v.0.0], %i: i64[n], %c: i64[$v.0.0] = unique(%a) sorted=false\n"
+      "%w: i64[$v.0.0] = pointwise(%v, %c) program=\"(2) 2=mul.i64(0,1)\"\n"
+      "%z: i64[n] = gather(%w, %i) axis=0\n"
+      "output \"z\" = %z\n";
+  Session session(engine_of("cuda:0", text)), other(engine_of("cpu", text));
+  for (const int64_t n : {700, 0, 1, 700}) {
+    Tensor x(DType::i64, {n});
+    for (int64_t i = 0; i < n; ++i) x.data<int64_t>()[i] = i * 37 % 101 - 50;
+    gpus.bytes_to_host = 0;
+    const Tensor got = session.run({x}).at(0);
+    EXPECT_TRUE(got.same_bits(other.run({x}).at(0)));
+    EXPECT_EQ(gpus.bytes_to_host, (n ? 8 : 0) + got.bytes());
+  }
 }
 
 // Memory of the values between plans goes back to the device once no run needs as much.

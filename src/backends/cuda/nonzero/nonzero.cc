@@ -3,7 +3,6 @@
 #include "graph/ops/nonzero.h"
 
 #include "backends/cuda/scan/scan.h"
-#include "backends/cuda/support/program_code.h"
 #include "backends/sized_by_data.h"
 #include "base/checked.h"
 
@@ -23,30 +22,19 @@ std::vector<Config> configs(const Problem& problem, const GpuProperties&) { retu
 
 Recipe::Work work(const Problem& problem, const Config&, const GpuProperties&) {
   const TensorType& x = problem.inputs[0].type;
-  const int64_t count = element_count(x.dims()), blocks = ceil_div(count, kScanTile);
+  const int64_t count = element_count(x.dims());
   Recipe::Work out;
   if (count == 0) return out;
-  out.workspace = round_up<int64_t>(blocks * 4, 256);
+  out.workspace = round_up<int64_t>(ceil_div(count, kScanTile) * 4, 256);
   const Dims dims = x.rank() ? x.dims() : Dims{1};
-  const std::string_view word = word_type(size_of(x.dtype));
   const Slot input{Slot::Kind::input, 0, 0}, counts{Slot::Kind::workspace, 0, 0}, total{Slot::Kind::output, 1, 0},
       positions{Slot::Kind::output, 0, 0};
-  const auto job = [&](std::string entry, std::vector<Slot> slots) {
-    Job each;
-    each.entry = std::move(entry);
-    each.overlap = true;
-    each.source.text =
-        concat("#include \"backends/cuda/support/memory.cuh\"\nusing Word = ", word, ";\nconstexpr Word MASK = Word(~",
-               word, "(0))", is_float(x.dtype) ? " >> 1" : "", ";\nconstexpr int RANK = ", dims.size(),
-               ";\nconstexpr u32 kTile = ", kScanTile, ";\n#include \"backends/cuda/nonzero/nonzero.cu\"\n");
-    each.slots = std::move(slots);
-    each.parameters = ParameterWriter().put(uint32_t(count)).put_walk(dims, {}).finish();
-    each.shape.block = {256, 1, 1};
-    each.shape.grid = {blocks_for(count, kScanTile), 1, 1};
-    return each;
-  };
-  out.jobs = {job("nonzero_count", {input, counts}), scan_job(counts, total, blocks),
-              job("nonzero_write", {input, counts, total, positions})};
+  const std::string head = tiles_head(size_of(x.dtype), is_float(x.dtype));
+  add_count(input, head, count, counts, total, out.jobs);
+  out.jobs.push_back(tiles_job(
+      "nonzero",
+      concat(head, "constexpr int RANK = ", dims.size(), ";\n#include \"backends/cuda/nonzero/nonzero.cu\"\n"),
+      {input, counts, total, positions}, ParameterWriter().put(uint32_t(count)).put_walk(dims, {}).finish(), count));
   return out;
 }
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // topk on GPUs: chunks of rows are sorted in shared memory, and runs merged until one is left of each row. All steps
 // keep no more than k elements of a run, so a small k costs little more than reading x, and any k is possible.
-#include "graph/ops/topk.h"
+#include "backends/cuda/topk/topk.h"
 
 #include <algorithm>
 #include <bit>
 
-#include "backends/cuda/recipe.h"
 #include "backends/cuda/support/constants.h"
 #include "backends/cuda/support/program_code.h"
 #include "base/checked.h"
+#include "graph/ops/topk.h"
 
 namespace temper::cuda {
 
@@ -34,12 +34,29 @@ Recipe::Work work(const Problem& problem, const Config&, const GpuProperties&) {
   const Dims dims = x.dims(), out_dims = problem.outputs[0].dims();
   Recipe::Work out;
   if (element_count(out_dims) == 0) return out;
-  const int64_t n = dims[size_t(op.axis)], k = out_dims[size_t(op.axis)],
-                inner = row_major_strides(dims)[size_t(op.axis)], rows = element_count(dims) / n;
+  const int64_t n = dims[size_t(op.axis)];
+  out.workspace = add_sort({memory_type(x.dtype),
+                            size_of(x.dtype),
+                            op.largest,
+                            element_count(dims) / n,
+                            n,
+                            out_dims[size_t(op.axis)],
+                            row_major_strides(dims)[size_t(op.axis)],
+                            {Slot::Kind::input, 0, 0},
+                            {Slot::Kind::output, 0, 0},
+                            {Slot::Kind::output, 1, 0}},
+                           out.jobs);
+  return out;
+}
+
+}  // namespace
+
+int64_t add_sort(const RowSort& sort, std::vector<Job>& jobs) {
+  const int64_t rows = sort.rows, n = sort.n, k = sort.k;
   const int64_t size = std::clamp<int64_t>(int64_t(std::bit_ceil(uint64_t(n))), 2, kChunk);
-  const int64_t key_bytes = size_of(x.dtype) == 8 ? 8 : 4;
-  const std::string head = concat(include_line("support/memory.cuh"), type_alias("Element", memory_type(x.dtype)),
-                                  bool_constants({{"LARGEST", op.largest}}), int_constants({{"WAYS", kWays}}));
+  const int64_t key_bytes = sort.bytes == 8 ? 8 : 4;
+  const std::string head = concat(include_line("support/memory.cuh"), type_alias("Element", sort.element),
+                                  bool_constants({{"LARGEST", sort.largest}}), int_constants({{"WAYS", kWays}}));
 
   // Runs of each row, how much of a row each is of, and how many elements it has at most.
   struct Level {
@@ -54,39 +71,41 @@ Recipe::Work work(const Problem& problem, const Config&, const GpuProperties&) {
   for (size_t l = 0; l + 1 < levels.size(); ++l) most = std::max(most, rows * levels[l].runs * levels[l].kept);
   // Two sets of runs, from one to the other: keys and places.
   const int64_t keys = round_up<int64_t>(most * key_bytes, 256), set = keys + round_up<int64_t>(most * 4, 256);
-  out.workspace = levels.size() > 2 ? 2 * set : levels.size() > 1 ? set : 0;
-  auto keys_of = [&](size_t level) { return Slot{Slot::Kind::workspace, 0, int64_t(level % 2) * set}; };
-  auto places_of = [&](size_t level) { return Slot{Slot::Kind::workspace, 0, int64_t(level % 2) * set + keys}; };
-  const Slot input{Slot::Kind::input, 0, 0}, values{Slot::Kind::output, 0, 0}, indices{Slot::Kind::output, 1, 0};
+  auto keys_of = [&](size_t level) {
+    return Slot{Slot::Kind::workspace, 0, sort.workspace + int64_t(level % 2) * set};
+  };
+  auto places_of = [&](size_t level) {
+    return Slot{Slot::Kind::workspace, 0, sort.workspace + int64_t(level % 2) * set + keys};
+  };
 
-  Job sort;
-  sort.entry = "topk_sort";
-  sort.overlap = true;
-  sort.slots = {input, values, indices, keys_of(0), places_of(0)};
-  sort.source.text = head + "#include \"backends/cuda/topk/topk_sort.cu\"\n";
+  Job first;
+  first.entry = "topk_sort";
+  first.overlap = true;
+  first.slots = {sort.input, sort.values, sort.indices, keys_of(0), places_of(0)};
+  first.source.text = head + "#include \"backends/cuda/topk/topk_sort.cu\"\n";
   const int64_t threads = std::min<int64_t>(size / 2, 1024), block = std::max<int64_t>(threads, 256),
                 slots = block / threads, chunks = rows * levels[0].runs;
-  sort.parameters = ParameterWriter()
-                        .put(uint32_t(chunks))
-                        .put(uint32_t(n))
-                        .put(uint32_t(k))
-                        .put(uint32_t(levels[0].kept))
-                        .put(uint32_t(size))
-                        .put(uint32_t(std::countr_zero(uint64_t(threads))))
-                        .put_divisor(levels[0].runs)
-                        .put_divisor(inner)
-                        .finish(4);
-  sort.shape.block = {uint32_t(block), 1, 1};
-  sort.shape.grid = {blocks_for(chunks, slots), 1, 1};
-  sort.shape.shared_bytes = uint32_t(slots * size * (key_bytes + 4));
-  out.jobs.push_back(std::move(sort));
+  first.parameters = ParameterWriter()
+                         .put(uint32_t(chunks))
+                         .put(uint32_t(n))
+                         .put(uint32_t(k))
+                         .put(uint32_t(levels[0].kept))
+                         .put(uint32_t(size))
+                         .put(uint32_t(std::countr_zero(uint64_t(threads))))
+                         .put_divisor(levels[0].runs)
+                         .put_divisor(sort.inner)
+                         .finish(4);
+  first.shape.block = {uint32_t(block), 1, 1};
+  first.shape.grid = {blocks_for(chunks, slots), 1, 1};
+  first.shape.shared_bytes = uint32_t(slots * size * (key_bytes + 4));
+  jobs.push_back(std::move(first));
 
   for (size_t l = 0; l + 1 < levels.size(); ++l) {
     const Level &from = levels[l], &to = levels[l + 1];
     Job merge;
     merge.entry = "topk_merge";
     merge.overlap = true;
-    merge.slots = {input, values, indices, keys_of(l), places_of(l), keys_of(l + 1), places_of(l + 1)};
+    merge.slots = {sort.input, sort.values, sort.indices, keys_of(l), places_of(l), keys_of(l + 1), places_of(l + 1)};
     merge.source.text = head + "#include \"backends/cuda/topk/topk_merge.cu\"\n";
     const int64_t count = rows * from.runs * from.kept;
     merge.parameters = ParameterWriter()
@@ -99,16 +118,14 @@ Recipe::Work work(const Problem& problem, const Config&, const GpuProperties&) {
                            .put(uint32_t(to.runs))
                            .put_divisor(from.runs)
                            .put_divisor(from.kept)
-                           .put_divisor(inner)
+                           .put_divisor(sort.inner)
                            .finish(4);
     merge.shape.block = {256, 1, 1};
     merge.shape.grid = {blocks_for(count, 256), 1, 1};
-    out.jobs.push_back(std::move(merge));
+    jobs.push_back(std::move(merge));
   }
-  return out;
+  return levels.size() > 2 ? 2 * set : levels.size() > 1 ? set : 0;
 }
-
-}  // namespace
 
 extern const Recipe topk_recipe;
 const Recipe topk_recipe{"cuda.topk", 1, supports, configs, work};
