@@ -30,7 +30,7 @@ void Arena::reserve(int64_t bytes, int64_t staging_bytes) {
       data_.reset();  // before the larger one is asked for
       bytes_ = 0;
       ++moves_;  // also where there is none now
-      data_ = source_ ? source_(bytes) : queue_->allocate(bytes);
+      data_ = allocate(bytes);
     } else {
       data_.reset(std::aligned_alloc(4096, size_t(bytes)), std::free);
       bytes_ = 0;

@@ -19,7 +19,9 @@ class Arena {
   explicit Arena(const Device& device, Source source = nullptr);
   Arena(const Arena&) = delete;
   ~Arena();
-  void reserve(int64_t bytes, int64_t staging_bytes = 0);                   // throws Error{machine}
+  void reserve(int64_t bytes, int64_t staging_bytes = 0);  // throws Error{machine}
+  // More of it, of a device with memory of its own, beside data(); given back before the arena goes.
+  std::shared_ptr<void> allocate(int64_t bytes) { return source_ ? source_(bytes) : queue_->allocate(bytes); }
   std::byte* data() const { return static_cast<std::byte*>(data_.get()); }  // page-aligned, but for a Source's
   std::byte* staging() const { return static_cast<std::byte*>(staging_.get()); }
   int64_t bytes() const { return bytes_; }

@@ -17,7 +17,7 @@ std::shared_ptr<void> DevicePool::take(int64_t bytes) {
     if (block.memory.use_count() == 1 && block.bytes >= bytes && block.bytes <= 2 * bytes &&
         (!best || block.bytes < best->bytes))
       best = &block;
-  if (!best) best = &blocks_.emplace_back(Block{queue_.allocate(bytes), bytes, 0});
+  if (!best) best = &blocks_.emplace_back(Block{arena_.allocate(bytes), bytes, 0});
   best->used = run_;
   return best->memory;
 }

@@ -5,15 +5,19 @@
 #include <memory>
 #include <vector>
 
-#include "backends/queue.h"
+#include "plan/arena.h"
 
 namespace temper {
 
 class DevicePool {
  public:
-  explicit DevicePool(Queue& queue) : queue_(queue) {}
+  // In the arena's memory, which has a queue.
+  explicit DevicePool(Arena& arena) : arena_(arena) {}
+  DevicePool(const DevicePool&) = delete;
+  // Waits: what a run that failed has put in may still be at work here.
+  ~DevicePool() { arena_.queue()->is_lost(); }
   // Aligned to 256 bytes, with undefined content. What is given back may be taken again at once: all work is in the
-  // queue's order. It may outlive the pool, not the queue.
+  // queue's order.
   std::shared_ptr<void> take(int64_t bytes);
   // Gives the device back what the last runs had no use for. Nothing may be in the queue.
   void end_run();
@@ -24,7 +28,7 @@ class DevicePool {
     int64_t bytes = 0;
     int64_t used = 0;  // the last run that took it
   };
-  Queue& queue_;
+  Arena& arena_;
   std::vector<Block> blocks_;  // those that are taken are held by others, too
   int64_t run_ = 0;
 };

@@ -114,7 +114,7 @@ PartitionedRunner::PartitionedRunner(const Engine& engine, Arena& arena, const G
       where_(std::move(where)),
       pool_(std::move(pool)),
       bytes_(engine.known_constants()) {
-  if (!pool_ && arena.queue()) pool_ = std::make_shared<DevicePool>(*arena.queue());
+  if (!pool_ && arena.queue()) pool_ = std::make_shared<DevicePool>(arena);
   std::vector<size_t> outputs;
   for (size_t o = 0; o < outputs_; ++o) outputs.push_back(o);
   first_ = std::make_unique<Level>(graph, std::move(outputs), where_);
