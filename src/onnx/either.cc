@@ -2,6 +2,9 @@
 #include "onnx/either.h"
 
 #include "graph/ops/choose.h"
+#include "graph/ops/pointwise.h"
+#include "graph/ops/reshape.h"
+#include "graph/ops/shape.h"
 
 namespace temper {
 
@@ -87,17 +90,25 @@ std::vector<OnnxValue> either_of(Graph& graph, const std::string& name, ValueId 
 
 std::optional<std::vector<OnnxValue>> only(Graph& graph, const std::string& name, ValueId condition,
                                            const std::vector<OnnxValue>& results, bool then) {
+  bool open = false;
   std::vector<ValueId> kept;
   for (const OnnxValue& result : results) {
+    open |= result.either != nullptr;
     const std::vector<ValueId> tensors = tensors_of(result);
     kept.insert(kept.end(), tensors.begin(), tensors.end());
   }
   if (kept.empty()) return std::nullopt;
-  std::vector<ValueId> inputs{condition};
-  const std::vector<ValueId> left_out(kept.size());
-  for (const auto* side : {then ? &kept : &left_out, then ? &left_out : &kept})
-    inputs.insert(inputs.end(), side->begin(), side->end());
-  const std::vector<ValueId> chosen = graph.add_folded(ops::Choose(), std::move(inputs), name);
+  const auto chosen_of = [&](const std::vector<ValueId>& values) {
+    std::vector<ValueId> inputs{condition};
+    const std::vector<ValueId> left_out(values.size());
+    for (const auto* side : {then ? &values : &left_out, then ? &left_out : &values})
+      inputs.insert(inputs.end(), side->begin(), side->end());
+    return graph.add_folded(ops::Choose(), std::move(inputs), name);
+  };
+  std::vector<ValueId> chosen;
+  if (!open) chosen = chosen_of(kept);
+  else  // of sides that exclude each other no run needs both, and one choose needs all that it chooses of
+    for (ValueId value : kept) chosen.push_back(chosen_of({value})[0]);
   size_t next = 0;
   std::vector<OnnxValue> out;
   out.reserve(results.size());
@@ -133,6 +144,30 @@ std::optional<OnnxValue> fitting(Graph& graph, const std::string& name, const On
   if (!then && !other) return std::nullopt;
   const auto left = only(graph, name, value.either->condition, {then ? *then : *other}, then.has_value());
   return left ? std::optional((*left)[0]) : std::nullopt;
+}
+
+OnnxValue of_each_length(Graph& graph, const std::string& name, ValueId list, std::vector<ValueId>& conditions) {
+  if (conditions.empty()) {
+    ops::Reshape to_scalar;
+    const ValueId sizes = graph.add_folded(ops::ShapeOf{.start = 0, .end = 1}, {list}, name)[0];
+    const ValueId length = graph.add_folded(to_scalar, {sizes}, name)[0];
+    for (int64_t n = 0; n < kLongestList; ++n) {
+      ops::Pointwise is;
+      is.program.inputs = 2;
+      is.program.push({Scalar::equal, DType::boolean, {0, 1, -1}});
+      const ValueId number = graph.add_constant(concat(name, "/const"), Tensor::of<int64_t>({}, {n}));
+      conditions.push_back(graph.add_folded(is, {length, number}, name)[0]);
+    }
+  }
+  // One that is longer does not fit the last.
+  OnnxValue value;
+  for (int64_t n = kLongestList; n >= 0; --n) {
+    ops::Reshape fixed;
+    fixed.shape = {Dim(n)};
+    const OnnxValue side = graph.add_folded(fixed, {list}, name)[0];
+    value = n == kLongestList ? side : OnnxValue(OnnxEither{conditions[size_t(n)], side, value});
+  }
+  return value;
 }
 
 std::string text_of(const Graph& graph, const OnnxValue& value) {

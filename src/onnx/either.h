@@ -40,6 +40,11 @@ std::optional<std::vector<OnnxValue>> only(Graph& graph, const std::string& name
 std::optional<OnnxValue> fitting(Graph& graph, const std::string& name, const OnnxValue& value,
                                  const std::function<bool(const OnnxValue& side)>& fits);
 
+// A list of sizes or axes whose length only a run knows, as what it is with each length up to kLongestList: what reads
+// it has another rank with each. `conditions` are those that name these lengths, made here where there are none yet.
+constexpr int64_t kLongestList = 8;
+OnnxValue of_each_length(Graph& graph, const std::string& name, ValueId list, std::vector<ValueId>& conditions);
+
 // For people: "f32[3,4] or a sequence of 2".
 std::string text_of(const Graph& graph, const OnnxValue& value);
 

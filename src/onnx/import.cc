@@ -318,10 +318,11 @@ class Importer {
   size_t sides_used_ = 0;
   int loops_again_ = 0;
   int64_t sequence_elements_ = 0;
-  std::vector<std::pair<ValueId, bool>> decided_;  // conditions, and on which of their sides nodes are
-  Refusals* collected_ = nullptr;                  // null: the first ends the import
-  std::unordered_set<std::string> unknown_;        // values that refused nodes would have computed
-  std::unordered_set<std::string> axis_names_;     // open axes of the inputs
+  std::vector<std::pair<ValueId, bool>> decided_;                  // conditions, and on which of their sides nodes are
+  Refusals* collected_ = nullptr;                                  // null: the first ends the import
+  std::unordered_set<std::string> unknown_;                        // values that refused nodes would have computed
+  std::unordered_set<std::string> axis_names_;                     // open axes of the inputs
+  std::unordered_map<std::string, std::vector<ValueId>> lengths_;  // see of_each_length; by length and loop
   std::unordered_map<std::string_view, const onnx::ValueInfoProto*> stated_;  // filled where one is asked for
 
   template <class List>
@@ -548,7 +549,56 @@ class Importer {
     for (const std::string& input : node.input())
       if (!input.empty())
         if (const auto either = lookup(input).either) return import_on_each_side(node, either->condition);
+    if (const auto lists = lists_of_open_length(node); !lists.empty()) return import_for_each_length(node, lists);
     import_for_values(node);
+  }
+
+  bool is_list_of_open_length(const std::string& name) {
+    if (name.empty()) return false;
+    const ValueId list = lookup(name).tensor;
+    if (!list.valid()) return false;
+    const TensorType& type = graph().type(list);
+    return type.rank() == 1 && !type.shape[0].is_constant() && is_int(type.dtype);
+  }
+
+  // Inputs that are sizes or axes of which the number decides a rank, and is open.
+  std::vector<std::string> lists_of_open_length(const onnx::NodeProto& node) {
+    const std::string& op = node.op_type();
+    if (!domain_of(node).empty()) return {};
+    int begin = 1, end = 2;
+    if (op == "ConstantOfShape") begin = 0, end = 1;
+    else if (op == "Slice") end = 5;
+    else if (op.starts_with("Reduce")) {
+      const auto keeps = [&](const onnx::AttributeProto& attribute) {
+        const auto* value = resolve(attribute);
+        return attribute.name() == "keepdims" && value && value->i() == 0;
+      };
+      if (std::none_of(node.attribute().begin(), node.attribute().end(), keeps)) return {};
+    } else if (op != "Reshape" && op != "Expand" && op != "Squeeze" && op != "Unsqueeze" && op != "Tile") {
+      return {};
+    }
+    std::vector<std::string> lists;
+    for (int i = begin; i < std::min(end, node.input_size()); ++i)
+      if (is_list_of_open_length(node.input(i))) lists.push_back(node.input(i));
+    return lists;
+  }
+
+  // The node is imported with lists of each length.
+  void import_for_each_length(const onnx::NodeProto& node, const std::vector<std::string>& lists) {
+    Scope scope{scope_, {}, scope_->opsets, {}};
+    for (const std::string& input : lists) {
+      const ValueId list = lookup(input).tensor;
+      // Lists of one length are so together.
+      const std::string length =
+          concat(graph().type(list).shape[0], ' ', loops.empty() ? int64_t(-1) : int64_t(loops.back().index));
+      scope.values[input] = of_each_length(graph(), name_of(node), list, lengths_[length]);
+    }
+    {
+      const Within within(*this, &scope);
+      import_node(node);
+    }
+    for (const std::string& output : node.output())
+      if (!output.empty()) define(output, scope.values.at(output));
   }
 
   void import_on_each_side(const onnx::NodeProto& node, ValueId condition) {

@@ -183,6 +183,29 @@ def check_branches(folder):
     check("unused", unused, folder, *[dict(c=truth(c), x=floats(3)) for c in (0, 1)])
 
 
+def check_ranks(folder):
+    """Ranks that data decide: as many sizes or axes as only a run knows."""
+    first = "s = Shape (x)  zero = Constant <value = int64[1] {0}> ()  two = Constant <value = int64[1] {2}> ()  minus = Constant <value = int64[1] {-1}> ()  p = Slice (s, zero, k) "
+    flat = "g (float[2, 3, 4] x, int64[1] k) => (float[2, N] y, float z, int64[r] w) { " + first + " t = Concat <axis = 0> (p, minus)  y = Reshape (x, t)  e = Exp (y)  z = ReduceSum <keepdims = 0> (e)  w = Shape (y) }"
+    check("one rank of many", flat, folder, dict(x=floats(2, 3, 4), k=ints(1)))
+    refuse("one rank of many", flat, folder, dict(x=floats(2, 3, 4), k=ints(2)), "was left out")
+    any_rank = flat.replace("float[2, N] y, ", "")
+    check("any rank", any_rank, folder, *[dict(x=floats(2, 3, 4), k=ints(k)) for k in (0, 1, 2)])
+    check("any rank again", any_rank.replace("e = Exp (y)", "q = Reshape (x, t)  e = Mul (y, q)"), folder, *[dict(x=floats(2, 3, 4), k=ints(k)) for k in (2, 0)])
+    filled = "g (float[2, 3, 4] x, int64[1] k) => (int64[r] y, float z, float v) { " + first + " one = Constant <value = float[1] {1}> ()  f = ConstantOfShape <value = float[1] {2}> (p)  y = Shape (f)  z = ReduceSum <keepdims = 0> (f)  h = Expand (one, p)  v = ReduceSum <keepdims = 0> (h) }"
+    check("filled", filled, folder, *[dict(x=floats(2, 3, 4), k=ints(k)) for k in (0, 1, 3)])
+    axes = """g (float[2, 3, 4] x, int64 k) => (float[a, b, c] y, float u, int64[r] v, float w) {
+      three = Constant <value = int64 {3}> ()  one = Constant <value = int64 {1}> ()  i = Range (k, three, one)
+      y = ReduceMean <keepdims = 1> (x, i)
+      t = ReduceMax <keepdims = 0, noop_with_empty_axes = 1> (x, i)  u = ReduceSum <keepdims = 0> (t)  v = Shape (t)
+      l = Unsqueeze (x, i)  q = Squeeze (l, i)  d = Sub (q, x)  w = ReduceL1 <keepdims = 0> (d) }"""
+    check("axes", axes, folder, *[dict(x=floats(2, 3, 4), k=number(k)) for k in (0, 1, 2)], opset=18)
+    squeezed = "g (float[n, m, 3] x) => (float z, int64[r] w) { y = Squeeze (x)  e = Exp (y)  z = ReduceSum <keepdims = 0> (e)  w = Shape (y) }"
+    check("squeezed", squeezed, folder, *[dict(x=floats(n, m, 3)) for n, m in ((1, 1), (2, 1), (1, 4), (2, 3))], shapes=["x=1x1x3:2x2x3:4x4x3"])
+    counted = "g (float[5] x, float[2] y) => (float[N] z) { i = NonZero (x)  s = Squeeze (i)  z = Gather (x, s) }"
+    check("squeezed to a number of data", counted, folder, dict(x=np.array([0, 2, 0, 3, 4], np.float32), y=floats(2)))
+
+
 def check_loops(folder):
     steps = """g (int64 m, bool c, float[n] x) => (float[n] y, float[t, n] all) {
       w = Exp (x)
@@ -253,6 +276,12 @@ def check_scans(folder):
         check(f"scan {axes} {reverse}", scan.format("3, 5" if axes else "5, 3", "5, 2", attributes, body), folder, given)
     free = scan.format("n, 3", "n, 2", "", body)
     check("scan of any length", free, folder, *[dict(x=floats(3), p=floats(n, 3), q=floats(n, 2)) for n in (4, 1, 6)], shapes=["p=1x3:4x3:8x3", "q=1x2:4x2:8x2"])
+    apart = scan.format("n, 3", "m, 2", "", body)
+    check("scan of two lengths that are one", apart, folder, *[dict(x=floats(3), p=floats(n, 3), q=floats(n, 2)) for n in (4, 1)], shapes=["p=1x3:4x3:8x3", "q=1x2:4x2:8x2"])
+    some = apart.replace("(float[3] x, float[n, 3] p, float[m, 2] q)", "(float[3] x, float[5, 3] p0, float[5, 2] q0, int64[1] n, int64[1] m)").replace("{ y, z, w", "{ zero = Constant <value = int64[1] {0}> ()  p = Slice (p0, zero, n)  q = Slice (q0, zero, m)  y, z, w")
+    check("scan of lengths that are data", some, folder, *[dict(x=floats(3), p0=floats(5, 3), q0=floats(5, 2), n=ints(n), m=ints(n)) for n in (4, 1)])
+    done = run(folder / "model.plan", dict(x=floats(3), p0=floats(5, 3), q0=floats(5, 2), n=ints(4), m=ints(3)), folder)
+    assert done.returncode == 3 and "a tensor f32[3,2] cannot be reshaped to [4,2]" in done.stderr, f"{done.returncode} {done.stderr}"
     batched = "g (float[2, 3] x, float[2, 5, 3] p, float[2, 5, 2] q) => (float[2, 3] y, float[2, 5, 3] z, float[2, 5, 2] w) { y, z, w = Scan (, x, p, q) <num_scan_inputs = 2, directions = [1, 0], " + body + "> }"
     check("scan of opset 8", batched, folder, dict(x=floats(2, 3), p=floats(2, 5, 3), q=floats(2, 5, 2)), opset=8)
 
@@ -347,6 +376,6 @@ def check_sequences(folder):
 
 
 with tempfile.TemporaryDirectory() as name:
-    for part in (check_branches, check_loops, check_scans, check_sequences):
+    for part in (check_branches, check_ranks, check_loops, check_scans, check_sequences):
         part(pathlib.Path(name))
 print("control flow agrees")

@@ -55,9 +55,10 @@ std::vector<TensorType> Reduce::infer(const InferContext& context) const {
   if (context.has(1)) {
     if (!is_int(context.type(1).dtype)) fail(ErrorKind::bad_file, "the axes have type ", context.type(1));
     context.expect_rank(1, 1, 1);
-    const int64_t n = context.type(1).shape[0].value();
-    if (n > x.rank()) fail(ErrorKind::bad_file, n, " axes of ", x);
-    const int64_t rank = keepdims ? x.rank() : n == 0 && !noop_with_empty_axes ? 0 : x.rank() - n;
+    const Dim& count = context.type(1).shape[0];
+    if (count.is_constant() && count.value() > x.rank()) fail(ErrorKind::bad_file, count, " axes of ", x);
+    // How many there are decides the rank, unless each leaves an axis of 1.
+    const int64_t rank = keepdims ? x.rank() : count == Dim(0) && !noop_with_empty_axes ? 0 : x.rank() - count.value();
     Shape unknown;
     for (int64_t i = 0; i < rank; ++i) unknown.push_back(context.unknown(0, i));
     return {{x.dtype, unknown}};

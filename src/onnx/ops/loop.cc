@@ -293,20 +293,22 @@ ValueId length_of(OnnxNode& node, ValueId x, int64_t axis) {
   return node.add(ops::ShapeOf{.start = axis, .end = axis + 1}, {x});
 }
 
-std::vector<ValueId> add_scan(OnnxNode& node, const ScanForm& form, const std::vector<ValueId>& inputs) {
+std::vector<ValueId> add_scan(OnnxNode& node, const ScanForm& form, std::vector<ValueId> inputs) {
   const onnx::GraphProto& body = body_graph(node);
   Graph& graph = node.graph();
   const size_t states = inputs.size() - form.scans;
   const std::vector<ValueId> initial(inputs.begin(), inputs.begin() + int64_t(states));
   std::vector<int64_t> axes;
   for (size_t i = 0; i < form.scans; ++i) {
-    const TensorType& type = graph.type(inputs[states + i]);
+    const TensorType type = graph.type(inputs[states + i]);
     axes.push_back(normalize_axis(form.in_axes[i], type.rank()));
-    const Dim &length = type.shape[size_t(axes[i])], &first = graph.type(inputs[states]).shape[size_t(axes[0])];
+    const Dim length = type.shape[size_t(axes[i])], first = graph.type(inputs[states]).shape[size_t(axes[0])];
     if (length == first) continue;
     if (length.is_constant() && first.is_constant()) node.bad("it scans ", first, " and ", length, " slices at once");
-    node.refuse("it scans '", first, "' and '", length,
-                "' slices, which need not be as many; give fixed shapes with --shapes");
+    // A run in which they are not as many ends with an error: the elements do not fit.
+    Shape as_many = type.shape;
+    as_many[size_t(axes[i])] = first;
+    inputs[states + i] = node.reshape(inputs[states + i], as_many);
   }
   const ValueId trip = length_of(node, inputs[states], axes[0]);
   auto outputs =

@@ -11,7 +11,11 @@
 namespace temper {
 
 void import_Range(OnnxNode& node) {
-  node.set_output(0, node.add(ops::Range{}, {node.input(0), node.input(1), node.input(2)}));
+  std::vector<ValueId> numbers;
+  // One whose sizes are open must have one element in a run.
+  for (size_t i = 0; i < 3; ++i)
+    numbers.push_back(node.type(i).is_concrete() ? node.input(i) : node.reshape(node.input(i), {}));
+  node.set_output(0, node.add(ops::Range{}, numbers));
 }
 
 namespace {

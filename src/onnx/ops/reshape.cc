@@ -9,6 +9,7 @@
 #include "graph/ops/nonzero.h"
 #include "graph/ops/scatter.h"
 #include "graph/ops/shape.h"
+#include "onnx/either.h"
 #include "onnx/node.h"
 
 namespace temper {
@@ -70,22 +71,30 @@ ValueId shape_of(OnnxNode& node, ValueId x) {
   return node.add(op, {x});
 }
 
+// Input 0 without its axes of 1 from `axis` on, and with the sizes `left` of those before. Whether one of a size that
+// is open is 1 decides the rank.
+OnnxValue squeezed(OnnxNode& node, size_t axis, Shape left) {
+  const Shape shape = node.type(0).shape;
+  for (; axis < shape.size() && shape[axis].is_constant(); ++axis)
+    if (shape[axis] != Dim(1)) left.push_back(shape[axis]);
+  if (axis == shape.size()) return node.reshape(node.input(0), left);
+  ops::ShapeOf own;
+  own.start = int64_t(axis);
+  own.end = own.start + 1;
+  const ValueId size = node.reshape(node.add(own, {node.input(0)}), {});
+  const ValueId is_one = node.pointwise(Scalar::equal, {size, node.scalar(DType::i64, 1)}, DType::boolean);
+  const OnnxValue without = squeezed(node, axis + 1, left);
+  left.push_back(shape[axis]);
+  return either_of(node.graph(), node.name(), is_one, {without}, {squeezed(node, axis + 1, left)})[0];
+}
+
 }  // namespace
 
 void import_Squeeze(OnnxNode& node) {
   const Shape shape = node.type(0).shape;
   const int64_t rank = int64_t(shape.size());
   const bool all = node.opset() < 13 ? !node.has_attribute("axes") : !node.has(1);
-  if (all) {
-    Shape left;
-    for (const Dim& dim : shape) {
-      if (!dim.is_constant())
-        node.refuse("squeeze without axes of ", node.type(0), ": whether '", dim,
-                    "' is 1 decides the rank; give a fixed shape with --shapes");
-      if (dim != Dim(1)) left.push_back(dim);
-    }
-    return node.set_output(0, node.reshape(node.input(0), left));
-  }
+  if (all) return node.set_output(0, squeezed(node, 0, {}));
   if (const auto axes = known_axes(node, rank)) {
     Shape left;
     for (int64_t i = 0; i < rank; ++i) {
@@ -95,9 +104,8 @@ void import_Squeeze(OnnxNode& node) {
     }
     return node.set_output(0, node.reshape(node.input(0), left));
   }
-  if (node.type(1).rank() != 1) node.bad("axes ", node.type(1));
-  const int64_t left = rank - node.type(1).shape[0].value();
-  const ValueId positions = other_positions(node, node.input(1), rank, left);
+  const int64_t count = element_count(node.type(1).dims());
+  const ValueId positions = other_positions(node, node.reshape(node.input(1), {Dim(count)}), rank, rank - count);
   const ValueId target = node.add(ops::Gather{}, {shape_of(node, node.input(0)), positions});
   node.set_output(0, node.add(ops::Reshape{}, {node.input(0), target}));
 }
@@ -116,7 +124,8 @@ void import_Unsqueeze(OnnxNode& node) {
       wider.push_back(std::binary_search(axes->begin(), axes->end(), i) ? Dim(1) : shape.at(next++));
     return node.set_output(0, node.reshape(node.input(0), wider));
   }
-  const ValueId positions = other_positions(node, node.input(1), rank, int64_t(shape.size()));
+  const ValueId axes = node.reshape(node.input(1), {Dim(more)});
+  const ValueId positions = other_positions(node, axes, rank, int64_t(shape.size()));
   const ValueId target = node.add(ops::Scatter{}, {filled(node, rank, 1), positions, shape_of(node, node.input(0))});
   node.set_output(0, node.add(ops::Reshape{}, {node.input(0), target}));
 }
