@@ -170,6 +170,57 @@ OnnxValue of_each_length(Graph& graph, const std::string& name, ValueId list, st
   return value;
 }
 
+namespace {
+
+// The sides of a value that are no more conditions.
+void append_sides(const OnnxValue& value, std::vector<const OnnxValue*>& sides) {
+  if (!value.either) return sides.push_back(&value);
+  append_sides(value.either->then, sides);
+  append_sides(value.either->other, sides);
+}
+
+// What `of_side` gives for each side, chosen as the value is.
+OnnxValue by_side(Graph& graph, const std::string& name, const OnnxValue& value,
+                  const std::function<ValueId(const OnnxValue& side)>& of_side) {
+  if (!value.either) return of_side(value);
+  return either_of(graph, name, value.either->condition, {by_side(graph, name, value.either->then, of_side)},
+                   {by_side(graph, name, value.either->other, of_side)})[0];
+}
+
+}  // namespace
+
+std::optional<OpenSequence> open_sequence(Graph& graph, const std::string& name, const OnnxValue& value) {
+  std::vector<const OnnxValue*> sides;
+  append_sides(value, sides);
+  std::vector<TensorType> types;  // of the elements of the longest side
+  for (const OnnxValue* side : sides) {
+    if (side->tensor.valid() || (side->sequence && side->sequence->stacked.valid())) return std::nullopt;
+    for (size_t i = 0; side->sequence && i < side->sequence->elements.size(); ++i) {
+      const TensorType& type = graph.type(side->sequence->elements[i]);
+      if (i == types.size()) types.push_back(type);
+      else if (types[i].dtype != type.dtype || types[i].rank() != type.rank()) return std::nullopt;
+    }
+  }
+  const auto constant = [&](Tensor tensor) { return graph.add_constant(concat(name, "/const"), std::move(tensor)); };
+  OpenSequence open;
+  for (size_t i = 0; i < types.size(); ++i) {
+    // There is no scalar without an element: a zero is there.
+    const ValueId none = types[i].dtype == DType::string
+                             ? ValueId{}
+                             : constant(Tensor(types[i].dtype, Dims(size_t(types[i].rank()), 0)));
+    if (!none.valid()) return std::nullopt;
+    const OnnxValue element = by_side(graph, name, value, [&](const OnnxValue& side) {
+      return side.sequence && i < side.sequence->elements.size() ? side.sequence->elements[i] : none;
+    });
+    open.elements.push_back(element.tensor);
+  }
+  const OnnxValue length = by_side(graph, name, value, [&](const OnnxValue& side) {
+    return constant(Tensor::of<int64_t>({}, {side.sequence ? int64_t(side.sequence->elements.size()) : -1}));
+  });
+  open.length = length.tensor;
+  return open;
+}
+
 std::string text_of(const Graph& graph, const OnnxValue& value) {
   if (value.tensor.valid()) return graph.type(value.tensor).text();
   if (value.either) return concat(text_of(graph, value.either->then), " or ", text_of(graph, value.either->other));

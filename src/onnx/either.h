@@ -45,6 +45,15 @@ std::optional<OnnxValue> fitting(Graph& graph, const std::string& name, const On
 constexpr int64_t kLongestList = 8;
 OnnxValue of_each_length(Graph& graph, const std::string& name, ValueId list, std::vector<ValueId>& conditions);
 
+// A sequence, or an optional of one, of which conditions choose the length: what stands for it where all is tensors.
+struct OpenSequence {
+  std::vector<ValueId> elements;  // of its longest side; one that a side has not has no elements there
+  ValueId length;                 // i64 []; -1 where a side is an optional without a value
+};
+// Nothing where a side is a tensor, where loops made some of the elements, or where elements at one position have
+// several ranks or dtypes.
+std::optional<OpenSequence> open_sequence(Graph& graph, const std::string& name, const OnnxValue& value);
+
 // For people: "f32[3,4] or a sequence of 2".
 std::string text_of(const Graph& graph, const OnnxValue& value);
 

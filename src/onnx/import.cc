@@ -14,6 +14,7 @@
 #include "base/checked.h"
 #include "base/hash.h"
 #include "base/string_table.h"
+#include "graph/ops/concat.h"
 #include "graph/ops/constant_strings.h"
 #include "graph/ops/pointwise.h"
 #include "graph/ops/reshape.h"
@@ -323,6 +324,7 @@ class Importer {
   std::unordered_set<std::string> unknown_;                        // values that refused nodes would have computed
   std::unordered_set<std::string> axis_names_;                     // open axes of the inputs
   std::unordered_map<std::string, std::vector<ValueId>> lengths_;  // see of_each_length; by length and loop
+  std::unordered_set<std::string_view> output_names_;              // filled where one is asked for
   std::unordered_map<std::string_view, const onnx::ValueInfoProto*> stated_;  // filled where one is asked for
 
   template <class List>
@@ -432,6 +434,8 @@ class Importer {
                (side.tensor.valid() && graph().type(side.tensor).rank() == type.tensor_type().shape().dim_size());
       };
       const auto fit = fitting(graph(), name, value, fits);
+      if (const auto open = fit && fit->either ? open_sequence(graph(), name, *fit) : std::nullopt)
+        return add_open_sequence(name, *open);
       if (!fit || fit->either)
         fail(ErrorKind::unsupported, "the output '", name, "' is ", text_of(graph(), value), ", as conditions choose",
              fit ? "; outputs of one rank, and sequences of one length, are supported"
@@ -443,11 +447,43 @@ class Importer {
     }
     if (value.tensor.valid()) return graph().add_output(name, value.tensor);
     if (!value.sequence) fail(ErrorKind::unsupported, "the output '", name, "' is an optional without a value");
-    if (value.sequence->stacked.valid())
-      fail(ErrorKind::unsupported, "the output '", name,
-           "' is a sequence, and only a run knows of how many elements; concatenate them (ConcatFromSequence)");
+    if (value.sequence->stacked.valid()) return add_stacked_sequence(name, *value.sequence);
     for (size_t i = 0; i < value.sequence->elements.size(); ++i)
-      graph().add_output(concat(name, '[', i, ']'), value.sequence->elements[i]);
+      add_part_of_output(concat(name, '[', i, ']'), value.sequence->elements[i]);
+  }
+
+  void add_part_of_output(const std::string& name, ValueId value) {
+    if (output_names_.empty())
+      for (const auto& output : model_.proto->graph().output()) output_names_.insert(output.name());
+    if (output_names_.contains(name))
+      fail(ErrorKind::unsupported, "the output '", name, "' has the name that a part of a sequence has; rename it");
+    graph().add_output(name, value);
+  }
+
+  // A plan has as many outputs in every run.
+  void add_open_sequence(const std::string& name, const OpenSequence& open) {
+    for (size_t i = 0; i < open.elements.size(); ++i) add_part_of_output(concat(name, '[', i, ']'), open.elements[i]);
+    add_part_of_output(concat(name, ".length"), open.length);
+    result_.notes.push_back(concat("the output '", name, "' is a sequence of a length that conditions choose: '", name,
+                                   ".length' says how many of its ", open.elements.size(), " outputs are elements"));
+  }
+  // The elements that a loop made are of one shape; so must those in front of them be.
+  void add_stacked_sequence(const std::string& name, const OnnxSequence& sequence) {
+    std::vector<ValueId> parts;
+    const int64_t rank = graph().type(sequence.stacked).rank() - 1;
+    for (ValueId element : sequence.elements) {
+      if (graph().type(element).rank() != rank)
+        fail(ErrorKind::unsupported, "the output '", name, "' is a sequence of elements of ranks ",
+             graph().type(element).rank(), " and ", rank, ", and only a run knows of how many");
+      ops::Reshape wide;
+      wide.shape = graph().type(element).shape;
+      wide.shape.insert(wide.shape.begin(), Dim(1));
+      parts.push_back(graph().add_folded(wide, {element}, name)[0]);
+    }
+    parts.push_back(sequence.stacked);
+    graph().add_output(name, parts.size() == 1 ? parts[0] : graph().add_folded(ops::Concat{}, parts, name)[0]);
+    result_.notes.push_back(concat("the output '", name, "' is a sequence, and only a run knows of how many elements: ",
+                                   "they are in one tensor, along a first axis of their number"));
   }
 
   // By the outputs of the model that they give.
@@ -574,7 +610,8 @@ class Importer {
         return attribute.name() == "keepdims" && value && value->i() == 0;
       };
       if (std::none_of(node.attribute().begin(), node.attribute().end(), keeps)) return {};
-    } else if (op != "Reshape" && op != "Expand" && op != "Squeeze" && op != "Unsqueeze" && op != "Tile") {
+    } else if (op != "Reshape" && op != "Expand" && op != "Squeeze" && op != "Unsqueeze" && op != "Tile" &&
+               op != "SplitToSequence") {
       return {};
     }
     std::vector<std::string> lists;

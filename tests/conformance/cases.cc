@@ -5,6 +5,7 @@
 #include <onnx/onnx_pb.h>
 
 #include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -121,6 +122,44 @@ std::vector<DataSet> load_data(const Case& test, const onnx::ModelProto& model) 
   return sets;
 }
 
+// The slices of a tensor along its first axis.
+std::vector<Tensor> unstacked(const Tensor& all) {
+  const Dims dims(all.dims().begin() + 1, all.dims().end());
+  std::vector<Tensor> slices;
+  for (int64_t i = 0; i < all.dims().at(0); ++i) {
+    Tensor slice(all.dtype(), dims);
+    std::memcpy(slice.raw_mutable(), all.raw().data() + i * slice.bytes(), size_t(slice.bytes()));
+    slices.push_back(std::move(slice));
+  }
+  return slices;
+}
+
+// What a run gives for the outputs of the model, a sequence as its elements. One whose length only the run knows is one
+// tensor, or has its length beside as many outputs as it may have elements.
+std::vector<Tensor> flattened(const Ran& ran, const onnx::ModelProto& model) {
+  std::map<std::string, Tensor> by_name;
+  for (size_t i = 0; i < ran.outputs.size(); ++i) by_name[ran.names.at(i)] = ran.outputs[i];
+  std::vector<Tensor> values;
+  for (const auto& output : model.graph().output()) {
+    const bool is_tensor =
+        output.type().has_tensor_type() ||
+        (output.type().has_optional_type() && output.type().optional_type().elem_type().has_tensor_type());
+    const auto whole = by_name.find(output.name()), length = by_name.find(output.name() + ".length");
+    if (whole != by_name.end()) {
+      const auto own = is_tensor ? std::vector<Tensor>{whole->second} : unstacked(whole->second);
+      values.insert(values.end(), own.begin(), own.end());
+      continue;
+    }
+    const int64_t most = length == by_name.end() ? int64_t(by_name.size()) : length->second.to_ints().at(0);
+    for (int64_t i = 0; i < most; ++i) {
+      const auto element = by_name.find(concat(output.name(), '[', i, ']'));
+      if (element == by_name.end()) break;
+      values.push_back(element->second);
+    }
+  }
+  return values;
+}
+
 // Empty when equal by the rule.
 std::string difference(const Tensor& got, const Tensor& want, double rtol, double atol) {
   if (!got.defined()) return "is missing";
@@ -180,7 +219,7 @@ Verdict judge(const Case& test, const Runner& runner) {
     std::set<std::string> on_host;
     for (const DataSet& set : sets) {
       const Ran ran = runner(test.model, set.options, set.inputs);
-      const std::vector<Tensor>& outputs = ran.outputs;
+      const std::vector<Tensor> outputs = flattened(ran, model);
       on_host.insert(ran.on_host.begin(), ran.on_host.end());
       if (outputs.size() != set.outputs.size())
         return {Outcome::wrong, concat(outputs.size(), " outputs, expected ", set.outputs.size())};

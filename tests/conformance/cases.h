@@ -25,6 +25,7 @@ constexpr std::array<std::string_view, 4> outcome_names = {"pass", "wrong", "ref
 
 struct Ran {
   std::vector<Tensor> outputs;       // in graph order
+  std::vector<std::string> names;    // of these
   std::vector<std::string> on_host;  // ops that ran beside the device, for want of a kernel or of sizes
 };
 

@@ -64,10 +64,21 @@ std::vector<std::string> on_host(const Session& session) {
   return ops;
 }
 
+std::vector<std::string> output_names(const Graph& graph) {
+  std::vector<std::string> names;
+  for (const GraphOutput& output : graph.outputs()) names.push_back(output.name);
+  return names;
+}
+
+Ran run_graph(const Graph& graph, const std::vector<Tensor>& inputs) {
+  return {run_reference(graph, inputs), output_names(graph), {}};
+}
+
 Ran run_session(const std::shared_ptr<const Engine>& engine, const std::vector<Tensor>& inputs) {
   Session session(engine);
   Ran ran;
   ran.outputs = session.run(inputs);
+  ran.names = output_names(engine->graph());
   ran.on_host = on_host(session);
   return ran;
 }
@@ -179,7 +190,7 @@ Fed feed_constants(const std::string& path, bool floats_alone) {
 Runner make_runner(std::string_view mode, bool passes) {
   if (mode == "reference")
     return [passes](const std::string& model, const ImportOptions& import, const std::vector<Tensor>& inputs) {
-      return Ran{run_reference(load(model, import, passes), inputs), {}};
+      return run_graph(load(model, import, passes), inputs);
     };
   if (mode == "cpu" || mode.starts_with("cuda"))
     return [passes, device = std::string(mode)](const std::string& model, const ImportOptions& import,
@@ -200,7 +211,7 @@ Runner make_runner(std::string_view mode, bool passes) {
     };
   if (mode == "write")
     return [passes](const std::string& model, const ImportOptions& import, const std::vector<Tensor>& inputs) {
-      return Ran{run_reference(import_onnx_bytes(onnx_bytes(load(model, import, passes)), "").graph, inputs), {}};
+      return run_graph(import_onnx_bytes(onnx_bytes(load(model, import, passes)), "").graph, inputs);
     };
   fail(ErrorKind::usage, "there is no mode '", mode, "'; modes: reference, cpu, cuda:N, plan, fed, fed-data, write");
 }

@@ -64,6 +64,21 @@ def saved(folder, name):
     return np.load(folder / "out" / (re.sub(r"[^A-Za-z0-9._-]", "_", name) + ".npy"))
 
 
+def saved_as(folder, wanted):
+    """What ONNX Runtime gives, as outputs: a sequence of a length that only a run knows is one tensor, or has its length beside it."""
+    out = {}
+    for name, value in wanted.items():
+        if isinstance(value, list) and (folder / "out" / f"{name}.npy").exists():
+            out[name] = np.stack(value)
+        elif isinstance(value, list) and (folder / "out" / f"{name}.length.npy").exists():
+            out |= flat({name: value}) | {f"{name}.length": number(len(value))}
+            more = saved(folder, f"{name}[{len(value)}]") if (folder / "out" / f"{name}_{len(value)}_.npy").exists() else np.zeros(0)
+            assert more.size == 0, f"{name} has an element {len(value)}"
+        else:
+            out |= flat({name: value})
+    return out
+
+
 def shape_flags(shapes):
     return [word for shape in shapes for word in ("--shapes", shape)]
 
@@ -80,12 +95,12 @@ def check(name, text, folder, *runs, opset=17, shapes=(), tolerance=1e-5):
     for given in runs:
         # Otherwise the command line runs the first axis of what varies in pieces, and joins the results.
         whole = ("--batch", max(len(data) for data in given.values() if data.ndim)) if any(":" in shape for shape in shapes) else ()
-        wanted = flat(dict(zip([o.name for o in session.get_outputs()], session.run(None, given))))
+        wanted = dict(zip([o.name for o in session.get_outputs()], session.run(None, given)))
         for what, options in ((path, ("--no-measure",)), (path, ("--device", "reference")), (plan, whole)):
             fixed = [shape for shape in shapes if ":" not in shape and what == path]
             done = run(what, given, folder, *options, *shape_flags(fixed))
             assert done.returncode == 0, f"{name}: {what.name} {options}: {done.stderr}"
-            for output, value in wanted.items():
+            for output, value in saved_as(folder, wanted).items():
                 got = saved(folder, output)
                 # Of scans that no iteration made, ONNX Runtime gives 0 for all sizes.
                 same = got.shape == value.shape or (got.size == value.size == 0 and got.ndim == value.ndim)
@@ -177,7 +192,8 @@ def check_branches(folder):
       s = If (c) <then_branch = t () => (seq(float[]) s1) { s1 = SequenceConstruct (a, b) }, else_branch = e () => (seq(float[]) s2) { s2 = SequenceConstruct (b, a, a) }>
       y = ConcatFromSequence <axis = 0> (s)
       n = SequenceLength (s) }"""
-    refuse("lengths", lengths.replace("(float[k, 3] y, int64 n)", "(seq(float[]) s)"), folder, dict(c=truth(1), a=floats(1, 3), b=floats(2, 3)), "the output 's' is a sequence of 2 elements or a sequence of 3 elements, as conditions choose")
+    check("lengths of an output", lengths.replace("(float[k, 3] y, int64 n)", "(seq(float[]) s)"), folder, *[dict(c=truth(c), a=floats(1, 3), b=floats(2, 3)) for c in (1, 0)])
+    refuse("ranks of an output", lengths.replace("(float[k, 3] y, int64 n)", "(seq(float[]) s)").replace("(b, a, a)", "(w, a, a)").replace("else_branch = e () => (seq(float[]) s2) {", "else_branch = e () => (seq(float[]) s2) { k = Constant <value = int64[1] {6}> ()  w = Reshape (b, k) "), folder, dict(c=truth(1), a=floats(1, 3), b=floats(2, 3)), "the output 's' is a sequence of 2 elements or a sequence of 3 elements, as conditions choose")
     check("lengths", lengths, folder, *[dict(c=truth(c), a=floats(1, 3), b=floats(2, 3)) for c in (1, 0)])
     unused = "g (bool c, float[3] x) => (float[3] y) { u, v = If (c) <then_branch = a () => (float[N] p, float[N] o) { p = Exp (x)  o = Neg (x) }, else_branch = b () => (float[M] q, float[M] r) { q = Sin (x)  r = Cos (x) }>  y = Add (u, x) }"
     check("unused", unused, folder, *[dict(c=truth(c), x=floats(3)) for c in (0, 1)])
@@ -369,8 +385,29 @@ def check_sequences(folder):
     refuse("ragged", ragged, folder, dict(m=number(3)), "loop 's/2', iteration 1: result 1 of its body: it gives [1,1] to a scan of slices [1,0]")
     front = some.replace("SequenceInsert (u, v)", "SequenceInsert (u, v, zero)")
     refuse("front", front, folder, dict(m=number(3), x=floats(2, 3)), "node 's' (Loop): node 'o' (If): node 'p0' (SequenceInsert): 'u', a sequence that a loop carries, is read inside")
-    open_output = "g (int64 m, float[3] x) => (seq(float[]) y) { none = SequenceEmpty ()  y = Loop (m, , none) <body = b (int64 i, bool d, seq(float[]) u) => (bool e, seq(float[]) o) { e = Identity (d)  o = SequenceInsert (u, x) }> }"
-    refuse("open output", open_output, folder, dict(m=number(2), x=floats(3)), "only a run knows of how many elements")
+    open_output = "g (int64 m, float[3] x) => (seq(float[]) y) { none = SequenceEmpty ()  y = Loop (m, , none) <body = b (int64 i, bool d, seq(float[]) u) => (bool e, seq(float[]) o) { e = Identity (d)  f = Cast <to = 1> (i)  v = Add (x, f)  o = SequenceInsert (u, v) }> }"
+    check("open output", open_output, folder, *[dict(m=number(m), x=floats(3)) for m in (1, 4)])
+    check("open output behind an element", open_output.replace("SequenceEmpty ()", "SequenceConstruct (x)"), folder, *[dict(m=number(m), x=floats(3)) for m in (1, 4)])
+    refuse("open output of ranks", open_output.replace("SequenceEmpty ()", "SequenceConstruct (z)").replace("{ none", "{ z = ReduceSum <keepdims = 0> (x) none"), folder, dict(m=number(2), x=floats(3)), "a sequence of elements of ranks 0 and 1")
+    # Whether a loop over a sequence runs at all.
+    guarded = over.replace("yes = Constant <value = bool {1}> ()  ", "").replace("g (seq(float[]) x)", "g (seq(float[]) x, bool yes)").replace(", float[t, 1] sums", "").replace(", float[1] m)", ")").replace("y, sums", "y").replace("  m = ReduceMax <axes = [0], keepdims = 1> (v)", "")
+    check("guarded", guarded, folder, *[dict(x=elements, yes=truth(yes)) for yes in (1, 0)], shapes=three)
+    # How many parts there are is data: parts of a size, and sizes of as many parts as the run says.
+    parts = "g (float[7, 2] x, int64 s) => (seq(float[]) y, int64 n, float[7, 2] z) { y = SplitToSequence <axis = 0> (x, s)  n = SequenceLength (y)  z = ConcatFromSequence <axis = 0> (y) }"
+    check("parts", parts, folder, *[dict(x=floats(7, 2), s=number(s)) for s in (1, 2, 3, 6, 7, 9)])
+    named = onnx.parser.parse_model(header(17) + parts)
+    named.graph.output[1].name = named.graph.node[1].output[0] = "y.length"
+    onnx.save(named, folder / "named.onnx")
+    done = run(folder / "named.onnx", dict(x=floats(7, 2), s=number(2)), folder, "--no-measure")
+    assert done.returncode == 4 and "rename it" in done.stderr, f"{done.returncode} {done.stderr}"
+    for s in (0, -1):
+        done = run(folder / "model.plan", dict(x=floats(7, 2), s=number(s)), folder)
+        assert done.returncode == 2 and "index" in done.stderr, f"parts of {s}: {done.returncode} {done.stderr}"
+    some_sizes = "g (float[6, 2] x, int64[3] all, int64[1] k) => (seq(float[]) y, int64 n) { zero = Constant <value = int64[1] {0}> ()  s = Slice (all, zero, k)  y = SplitToSequence <axis = 0> (x, s)  n = SequenceLength (y) }"
+    check("some sizes", some_sizes, folder, *[dict(x=floats(6, 2), all=ints(*sizes), k=ints(k)) for sizes, k in (((1, 2, 3), 3), ((4, 2, 9), 2), ((6, 0, 0), 1))])
+    for keep in (0, 1):
+        slices = f"g (float[2, n] x, int64 p) => (seq(float[]) y, int64 c, float[a, b] z) {{ y = SplitToSequence <axis = 1, keepdims = {keep}> (x)  c = SequenceLength (y)  at = SequenceAt (y, p)  o = Constant <value = int64[2] {{-1, 1}}> ()  z = Reshape (at, o) }}"
+        check("slices", slices, folder, *[dict(x=floats(2, n), p=number(p)) for n, p in ((3, 1), (5, -1))], shapes=["x=2x1:2x3:2x8"])
     inside = "g (int64 m, float[3] x) => (float[p] y) { begin = SequenceConstruct (x)  t = Loop (m, , begin) <body = b (int64 i, bool d, seq(float[]) u) => (bool e, seq(float[]) o) { e = Identity (d)  k = SequenceAt (u, i)  o = SequenceInsert (u, k) }>  y = ConcatFromSequence <axis = 0> (t) }"
     refuse("read inside", inside, folder, dict(m=number(2), x=floats(3)), "a loop may only append to it")
 

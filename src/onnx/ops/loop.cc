@@ -122,11 +122,14 @@ std::optional<std::vector<OnnxValue>> unrolled(OnnxNode& node, const onnx::Graph
   std::vector<OnnxValue> carried = initial;
   std::vector<OnnxSequence> scans(node.output_count() - initial.size());
   constexpr int64_t kMost = 10'000;
+  // One that only a run knows, and that the body hands on: all iterations are run, or none.
+  ValueId open;
   int64_t iteration = 0;
   for (; iteration < trip; ++iteration) {
     const auto goes_on = known_condition(condition);
-    if (!goes_on || iteration == kMost) return std::nullopt;
-    if (!*goes_on) break;
+    if (!goes_on && iteration == 0 && scans.empty() && trip <= kMost) open = condition;
+    if ((!goes_on && (!open.valid() || condition != open)) || iteration == kMost) return std::nullopt;
+    if (goes_on && !*goes_on) break;
     std::vector<OnnxValue> inputs{as_declared(node, node.constant(Tensor::of<int64_t>({}, {iteration})), body.input(0)),
                                   as_declared(node, condition, body.input(1))};
     inputs.insert(inputs.end(), carried.begin(), carried.end());
@@ -140,6 +143,7 @@ std::optional<std::vector<OnnxValue>> unrolled(OnnxNode& node, const onnx::Graph
       scans[i].elements.push_back(slice.tensor);
     }
   }
+  if (open.valid()) return either_of(graph, node.name(), open, carried, initial);
   if (iteration == 0 && !scans.empty()) node.refuse("it runs no iteration, and stacks what its body gives");
   for (const OnnxSequence& scan : scans) carried.emplace_back(stacked(node, scan));
   return carried;

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "graph/ops/choose.h"
 #include "graph/ops/concat.h"
@@ -15,6 +16,7 @@
 #include "graph/ops/shape.h"
 #include "graph/ops/slice.h"
 #include "graph/ops/transpose.h"
+#include "onnx/either.h"
 
 namespace temper {
 
@@ -229,6 +231,63 @@ void import_ConcatFromSequence(OnnxNode& node) {
   node.set_output(0, joined(node, parts, axis));
 }
 
+namespace {
+
+// Slices of one element along an axis of a size that is open: as many as only a run knows.
+OnnxSequence slices_of(OnnxNode& node, ValueId x, int64_t axis, bool keep) {
+  Shape shape = node.graph().type(x).shape;
+  const Dim count = shape[size_t(axis)];
+  ops::Transpose move;
+  for (int64_t i = 0; i < int64_t(shape.size()); ++i)
+    if (i != axis) move.perm.push_back(i);
+  move.perm.insert(move.perm.begin(), axis);
+  ValueId all = axis == 0 ? x : node.add(move, {x});
+  if (keep) {
+    shape[size_t(axis)] = 1;
+    shape.insert(shape.begin(), count);
+    all = node.reshape(all, shape);
+  }
+  return {.elements = {}, .stacked = all, .grows_in = {}};
+}
+
+// Parts of a size that is data, the last of what is left, of an axis of `size`: a side for each number of parts.
+OnnxValue parts_of(OnnxNode& node, ValueId x, int64_t axis, int64_t size, ValueId given) {
+  // One below 1 is looked up in vain, which is an error when the model runs.
+  ProgramBuilder b({DType::i64});
+  const int too_small = b.op(Scalar::less, 0, b.constant(DType::i64, 1));
+  const int within = b.op(Scalar::min, 0, b.constant(DType::i64, double(size)));
+  const Program place = b.result(b.op(Scalar::where, too_small, b.constant(DType::i64, double(size + 1)), within));
+  std::vector<int64_t> all(size_t(size) + 1);
+  std::iota(all.begin(), all.end(), 0);
+  const ValueId part = node.add(ops::Gather{}, {node.ints(all), node.program(place, {given})});
+  ProgramBuilder c({DType::i64});
+  const int rounded = c.op(Scalar::add, 0, c.constant(DType::i64, double(size - 1)));
+  const ValueId count = node.program(c.result(c.op(Scalar::div, rounded, 0)), {part});
+  const ValueId axes = node.ints({axis});
+  OnnxValue value;
+  for (int64_t each = size, before = 0; each >= 1; --each) {
+    const int64_t parts = (size + each - 1) / each;
+    if (parts == std::exchange(before, parts)) continue;
+    OnnxSequence sequence;
+    ValueId start = node.ints({0});
+    for (int64_t i = 1; i <= parts; ++i) {
+      const ValueId end =
+          i == parts ? node.ints({size}) : node.reshape(node.pointwise(Scalar::mul, {part, number(node, i)}), {1});
+      sequence.elements.push_back(node.add(ops::Slice{}, {x, start, end, axes, {}}));
+      start = end;
+    }
+    if (!value.valid()) {
+      value = std::move(sequence);
+      continue;
+    }
+    const ValueId so_many = node.pointwise(Scalar::equal, {count, number(node, parts)}, DType::boolean);
+    value = either_of(node.graph(), node.name(), so_many, {std::move(sequence)}, {value})[0];
+  }
+  return value;
+}
+
+}  // namespace
+
 void import_SplitToSequence(OnnxNode& node) {
   const TensorType type = node.type(0);
   const int64_t axis = normalize_axis(node.int_attribute("axis", 0), type.rank());
@@ -251,6 +310,12 @@ void import_SplitToSequence(OnnxNode& node) {
     }
     return node.set_output(0, std::move(sequence));
   }
+  const bool by_data = node.has(1) && node.type(1).rank() == 0 && !node.constant(1) && !node.contents(1);
+  if (by_data && size.is_constant() && size.value() > 0)
+    return node.set_output(0, parts_of(node, node.input(0), axis, size.value(), node.cast(node.input(1), DType::i64)));
+  const bool single =
+      !node.has(1) || (node.constant(1) && node.type(1).rank() == 0 && node.constant_ints(1, "split")[0] == 1);
+  if (!size.is_constant() && single) return node.set_output(0, slices_of(node, node.input(0), axis, keep));
   if (!size.is_constant())
     node.refuse("of how many elements '", size, "' makes a sequence is not known; give a fixed shape with --shapes");
   std::vector<int64_t> sizes;
