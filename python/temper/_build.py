@@ -46,7 +46,8 @@ def shapes_of(shapes: Shapes | None, model: Any) -> dict[str, Any]:
         if len(names) != 1:
             raise Error(f"shapes must be a dict by input name where there are several inputs: {', '.join(names)}")
         shapes = {names[0]: shapes}
-    return {name: _range_of(shape) for name, shape in shapes.items()}
+    # Of an array without axes `array.shape` is ().
+    return {name: ((),) * 3 if shape == () else _range_of(shape) for name, shape in shapes.items()}
 
 
 class Timings:

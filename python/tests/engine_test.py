@@ -36,6 +36,14 @@ class EngineTest(Case):
         self.assertEqual((self.engine.precision, self.engine.device, self.engine.threads), ("fp32", "cpu", 1))
         self.assertIn("image: float32['batch', 1, 8, 8]", repr(self.engine))
 
+    def test_a_scalar_has_the_shape_of_its_array(self):
+        text = '<ir_version: 8, opset_import: ["" : 17]> g (float[n] x, float s) => (float[n] y) { y = Mul (x, s) }'
+        given = {"x": numpy.ones(3, numpy.float32), "s": numpy.array(2, numpy.float32)}
+        shapes = {name: array.shape for name, array in given.items()}
+        with temper.build(onnx.parser.parse_model(text), shapes=shapes, threads=1, measure=False) as engine:
+            numpy.testing.assert_array_equal(engine.run(given)["y"], [2, 2, 2])
+        self.assertRefused("usage", "s", temper.build, onnx.parser.parse_model(text), shapes={"x": (3,), "s": (1,)})
+
     def test_bytes_and_model_protos_build_as_files_do(self):
         x = images(2)
         model = onnx.load(DIGITS)
