@@ -44,6 +44,14 @@ class EngineTest(Case):
             numpy.testing.assert_array_equal(engine.run(given)["y"], [2, 2, 2])
         self.assertRefused("usage", "s", temper.build, onnx.parser.parse_model(text), shapes={"x": (3,), "s": (1,)})
 
+    def test_axes_of_one_name_that_are_not_equal_are_told_apart(self):
+        text = """<ir_version: 8, opset_import: ["" : 17]> g (float[batch, width] x, float[batch, width] y) => (float[batch, n] z) {
+            z = Concat <axis = 1> (x, y) }"""
+        given = {"x": numpy.ones((2, 3), numpy.float32), "y": numpy.zeros((2, 5), numpy.float32)}
+        with temper.build(onnx.parser.parse_model(text), shapes={n: a.shape for n, a in given.items()}, measure=False) as engine:
+            numpy.testing.assert_array_equal(engine.run(given)["z"], numpy.concatenate(list(given.values()), 1))
+            self.assertIn("axis 1 of input 'y' has the name 'width'", "".join(engine.notes))
+
     def test_bytes_and_model_protos_build_as_files_do(self):
         x = images(2)
         model = onnx.load(DIGITS)

@@ -281,7 +281,7 @@ void inspect_model(const std::string& path, const InspectModelOptions& options, 
     return;
   }
   const BuildOptions build = build_options(flags, path, context);
-  ImportOptions import{{}, build.limits};
+  ImportOptions import{{}, build.limits, {}};
   ModelSummary summary = summarise_onnx(path, import);
   // What only fixed dimensions decide is decided by --shapes.
   for (const auto& [name, range] : build.shapes)

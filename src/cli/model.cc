@@ -397,6 +397,19 @@ std::shared_ptr<const Engine> load_or_build(const std::string& path, const Model
   return build_engine(path, options);
 }
 
+// Then an import that knows the shapes tells the axes apart.
+static bool share_names_of_unequal_axes(const Graph& graph, const std::map<std::string, Dims>& shapes) {
+  std::map<std::string, int64_t> sizes;
+  for (ValueId id : graph.inputs()) {
+    const Dims& dims = shapes.at(graph.value(id).name);
+    const Shape& shape = graph.type(id).shape;
+    for (size_t axis = 0; axis < shape.size() && axis < dims.size(); ++axis)
+      if (shape[axis].is_symbol() && sizes.try_emplace(shape[axis].text(), dims[axis]).first->second != dims[axis])
+        return true;
+  }
+  return false;
+}
+
 std::shared_ptr<const Engine> build_for_batch(const std::string& path, int64_t batch, const ModelFlags& flags,
                                               const Context& context, const InputRequest& request) {
   ProgressLine progress(context);
@@ -428,7 +441,8 @@ std::shared_ptr<const Engine> build_for_batch(const std::string& path, int64_t b
     }
   }
   put_shapes(options, shapes);
-  return model.needs_shapes ? build_engine(path, options) : build_engine(std::move(model), path, options);
+  const bool again = model.needs_shapes || share_names_of_unequal_axes(model.graph, shapes);
+  return again ? build_engine(path, options) : build_engine(std::move(model), path, options);
 }
 
 DataModel data_model(const std::string& path, const ModelFlags& flags, const Context& context, ProgressLine& progress) {

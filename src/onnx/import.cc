@@ -324,6 +324,7 @@ class Importer {
   std::unordered_set<std::string> unknown_;                        // values that refused nodes would have computed
   std::unordered_set<std::string> axis_names_;                     // open axes of the inputs
   std::unordered_map<std::string, std::vector<ValueId>> lengths_;  // see of_each_length; by length and loop
+  std::unordered_map<std::string, int64_t> expected_;  // sizes, by symbol
   std::unordered_set<std::string_view> output_names_;              // filled where one is asked for
   std::unordered_map<std::string_view, const onnx::ValueInfoProto*> stated_;  // filled where one is asked for
 
@@ -416,11 +417,26 @@ class Importer {
           const bool named = std::any_of(dim.dim_param().begin(), dim.dim_param().end(),
                                          [](unsigned char c) { return std::isalnum(c); });
           const std::string symbol = named ? dim.dim_param() : concat(name, "_", i);
-          type.shape.push_back(open_dim(symbol));
+          Dim open = open_dim(symbol);
+          if (open.is_symbol() && is_another(open.text(), name, i)) {
+            const std::string own = concat(name, "_", i);
+            result_.notes.push_back(concat("axis ", i, " of input '", name, "' has the name '", symbol,
+                                           "' of an axis that is not as long: here it is '", own, "'"));
+            open = Dim::symbol(symbol_name(own));
+          }
+          type.shape.push_back(open);
         }
       }
     }
     return graph().add_input(name, std::move(type));
+  }
+
+  // Exporters name axes that are not equal alike ("width" of all last ones). Whether the shapes that are expected say so.
+  bool is_another(const std::string& symbol, const std::string& input, int axis) {
+    const auto shape = options_.expected.find(input);
+    if (shape == options_.expected.end() || axis >= int(shape->second.size())) return false;
+    const int64_t size = shape->second[size_t(axis)];
+    return expected_.try_emplace(symbol, size).first->second != size;
   }
 
   // So is an output. What is in it must be known.

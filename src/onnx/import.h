@@ -15,6 +15,9 @@ struct ImportOptions {
   // Concrete shapes for inputs, by name. Inputs without one keep the symbols of the model.
   std::map<std::string, Dims> shapes;
   ModelLimits limits;
+  // Shapes that inputs will have, by name. A name that the model gives to dimensions which are not equal in these
+  // stands for each by itself.
+  std::map<std::string, Dims> expected;
 };
 
 struct ImportedModel {

@@ -9,11 +9,14 @@ namespace temper {
 
 ImportedModel ModelSource::import(const ModelLimits& limits, const std::map<std::string, ShapeRange>& shapes) const {
   if (graph) return {*graph, "", "", "", {}, {}, {}, false};
-  ImportOptions options{{}, limits};
+  ImportOptions options{{}, limits, {}};
   const auto read = [&] { return bytes.empty() ? import_onnx(path, options) : import_onnx_bytes(bytes, "", options); };
   // Open dimensions stay open where they may, so that a plan can have ranges of them.
   for (const auto& [name, range] : shapes)
-    if (!name.empty() && range.min == range.max) options.shapes[name] = range.opt;
+    if (!name.empty()) {
+      options.expected[name] = range.opt;
+      if (range.min == range.max) options.shapes[name] = range.opt;
+    }
   if (options.shapes.empty()) return read();
   const auto fixed = std::exchange(options.shapes, {});
   try {
