@@ -55,6 +55,7 @@
 #include "graph/ops/string_match.h"
 #include "graph/ops/string_normalize.h"
 #include "graph/ops/string_split.h"
+#include "graph/ops/string_tokenize.h"
 #include "graph/ops/topk.h"
 #include "graph/ops/transpose.h"
 #include "graph/ops/unique.h"
@@ -118,6 +119,7 @@ namespace temper {
   OP(StringMatch)        \
   OP(StringNormalize)    \
   OP(StringSplit)        \
+  OP(StringTokenize)     \
   OP(TopK)               \
   OP(Transpose)          \
   OP(Unique)

@@ -324,7 +324,7 @@ class Importer {
   std::unordered_set<std::string> unknown_;                        // values that refused nodes would have computed
   std::unordered_set<std::string> axis_names_;                     // open axes of the inputs
   std::unordered_map<std::string, std::vector<ValueId>> lengths_;  // see of_each_length; by length and loop
-  std::unordered_map<std::string, int64_t> expected_;  // sizes, by symbol
+  std::unordered_map<std::string, int64_t> expected_;              // sizes, by symbol
   std::unordered_set<std::string_view> output_names_;              // filled where one is asked for
   std::unordered_map<std::string_view, const onnx::ValueInfoProto*> stated_;  // filled where one is asked for
 
@@ -431,7 +431,8 @@ class Importer {
     return graph().add_input(name, std::move(type));
   }
 
-  // Exporters name axes that are not equal alike ("width" of all last ones). Whether the shapes that are expected say so.
+  // Exporters name axes that are not equal alike ("width" of all last ones). Whether the shapes that are expected
+  // say so.
   bool is_another(const std::string& symbol, const std::string& input, int axis) {
     const auto shape = options_.expected.find(input);
     if (shape == options_.expected.end() || axis >= int(shape->second.size())) return false;

@@ -224,6 +224,7 @@ namespace temper {
   X(GridSample)                       \
   X(GroupNorm)                        \
   X(GroupQueryAttention)              \
+  X(Inverse)                          \
   X(MatMulIntegerToFloat)             \
   X(MatMulNBits)                      \
   X(MultiHeadAttention)               \
@@ -249,6 +250,7 @@ namespace temper {
   X(SkipGroupNorm)                    \
   X(SkipLayerNormalization)           \
   X(SkipSimplifiedLayerNormalization) \
+  X(Tokenizer)                        \
   X(TransposeMatMul)                  \
   X(Trilu)                            \
   X(Unique)

@@ -37,10 +37,13 @@ struct StringMatch {
 
 // The pattern, compiled. Throws as infer does.
 std::shared_ptr<const re2::RE2> compiled(const StringMatch& op);
+// Of several matches that begin at one place the longest, or the one that Perl would take.
+enum class Longest { no, yes };
+std::shared_ptr<const re2::RE2> compiled(const std::string& pattern, Longest longest);
 void match(const re2::RE2& pattern, std::span<const uint64_t> codes, bool* out);
 
 // The cost of compiling: the steps of the compiled pattern (seven bytes may ask for a thousand) and 64 for each byte,
 // as classes of letters take time that are no step at the end. Throws as infer does.
-int64_t pattern_steps(const StringMatch& op);
+int64_t pattern_steps(const std::string& pattern);
 
 }  // namespace temper::ops

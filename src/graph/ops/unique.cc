@@ -5,6 +5,9 @@
 #include <cstring>
 #include <numeric>
 
+#include "base/string_table.h"
+#include "graph/strings.h"
+
 namespace temper::ops {
 
 namespace {
@@ -18,14 +21,13 @@ Groups group(const Unique& op, const Tensor& x) {
   const int64_t inner = op.axis < 0 ? 1 : row_major_strides(x.dims())[size_t(op.axis)];
   const int64_t outer = n == 0 || op.axis < 0 ? 1 : x.count() / (n * std::max<int64_t>(inner, 1));
   Groups groups;
-  visit_dtype(x.dtype(), [&]<class T>() {
-    const T* data = x.data<T>();
+  // `at` gives an element as what is compared.
+  const auto find = [&](const auto& at) {
     // -1, 0, 1 by the first element in which the slices differ.
     auto compare = [&](int64_t a, int64_t b) {
       for (int64_t o = 0; o < outer && x.count(); ++o)
         for (int64_t i = 0; i < inner; ++i) {
-          const auto left = static_cast<Wide<T>>(data[(o * n + a) * inner + i]),
-                     right = static_cast<Wide<T>>(data[(o * n + b) * inner + i]);
+          const auto left = at((o * n + a) * inner + i), right = at((o * n + b) * inner + i);
           if (left < right) return -1;
           if (right < left) return 1;
           if ((left != left) != (right != right)) return left != left ? 1 : -1;  // NaN comes last
@@ -44,7 +46,15 @@ Groups group(const Unique& op, const Tensor& x) {
       ++groups.counts.back();
       groups.inverse[size_t(order[i])] = int64_t(groups.first.size()) - 1;
     }
-  });
+  };
+  if (x.dtype() == DType::string) {
+    // By their bytes, which is the order of Unicode's letters.
+    const std::span<const uint64_t> codes = codes_of(x);
+    find([&](int64_t i) { return current_strings().at(codes[size_t(i)]); });
+  } else {
+    visit_dtype(x.dtype(),
+                [&]<class T>() { find([data = x.data<T>()](int64_t i) { return static_cast<Wide<T>>(data[i]); }); });
+  }
   if (op.sorted) return groups;
   std::vector<int64_t> order(groups.first.size()), place(groups.first.size());
   std::iota(order.begin(), order.end(), 0);

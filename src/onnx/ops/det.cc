@@ -1,20 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
-// Imports Det: elimination with the largest pivot of each column, one step of it after the other.
+// Imports Det and com.microsoft's Inverse: elimination with the largest pivot of each column, one step of it after the
+// other.
 #include "onnx/node.h"
 
 namespace temper {
 
+namespace {
+
+// The rows of square matrices of floats.
+Dim squares_of(const OnnxNode& node, const TensorType& x, std::string_view what) {
+  if (x.rank() < 2 || x.shape[size_t(x.rank() - 1)] != x.shape[size_t(x.rank() - 2)] || !is_float(x.dtype))
+    node.bad("the ", what, " of ", x);
+  if (!x.shape.back().is_constant()) node.refuse("the ", what, " of ", x, "; give a fixed shape with --shapes");
+  if (x.shape.back().value() > 64) node.unsupported("the ", what, " of matrices of ", x.shape.back(), " rows");
+  return x.shape.back();
+}
+
+// How many there are.
+Dim batch_of(const TensorType& x) {
+  Dim count = 1;
+  for (size_t axis = 0; axis + 2 < x.shape.size(); ++axis) count = count * x.shape[axis];
+  return count;
+}
+
+}  // namespace
+
 void import_Det(OnnxNode& node) {
   const TensorType x = node.type(0);
-  if (x.rank() < 2 || x.shape[size_t(x.rank() - 1)] != x.shape[size_t(x.rank() - 2)] || !is_float(x.dtype))
-    node.bad("the determinant of ", x);
-  if (!x.shape.back().is_constant()) node.refuse("the determinant of ", x, "; give a fixed shape with --shapes");
-  const int64_t size = x.shape.back().value();
-  if (size > 64) node.unsupported("the determinant of matrices of ", size, " rows");
+  const int64_t size = squares_of(node, x, "determinant").value();
   const Shape batch(x.shape.begin(), x.shape.end() - 2);
-  Dim count = 1;
-  for (const Dim& dim : batch) count = count * dim;
-  ValueId rest = node.reshape(node.cast(node.input(0), DType::f64), {count, Dim(size), Dim(size)});
+  ValueId rest = node.reshape(node.cast(node.input(0), DType::f64), {batch_of(x), Dim(size), Dim(size)});
   ValueId det = node.body("(x, one) => (y) { n = Shape <end = 1> (x) y = Expand(one, n) }",
                           {rest, node.scalar(DType::f64, 1)})[0];
   // The pivot's row changes places with the first one; a column of zeros has the determinant 0, whatever is left.
@@ -44,5 +59,41 @@ void import_Det(OnnxNode& node) {
   }
   node.set_output(0, node.cast(node.reshape(det, batch), x.dtype));
 }
+
+namespace microsoft {
+
+// By Gauss and Jordan, of [a, 1]: each step brings the largest pivot of the first column's rows that have had none to
+// the end, takes it out of the others, and leaves the column away. After all of them the rows are in order.
+void import_Inverse(OnnxNode& node) {
+  const TensorType x = node.type(0);
+  const Dim size = squares_of(node, x, "inverse");
+  const ValueId a = node.reshape(node.cast(node.input(0), DType::f64), {batch_of(x), size, size});
+  ValueId rest = node.body(R"((a, n) => (y) { zero = Constant <value_float = 0.0> () wide = CastLike(zero, a)
+      side = Concat <axis = 0> (n, n) zeros = Expand(wide, side) unit = EyeLike <k = 0> (zeros)
+      b = Shape <end = 1> (a) all = Concat <axis = 0> (b, side)
+      units = Expand(unit, all) y = Concat <axis = 2> (a, units) })",
+                           {a, node.ints({size.value()})})[0];
+  for (int64_t left = size.value(); left > 0; --left)
+    rest = node.body(R"((a, left) => (next) {
+      first = Constant <value_int = 0> () first_ = Constant <value_ints = [0]> ()
+      at1 = Constant <value_ints = [1]> () at2 = Constant <value_ints = [2]> ()
+      far = Constant <value_ints = [1000]> () behind = Constant <value_int = 1> ()
+      column = Gather <axis = 2> (a, first) open = Slice(column, first_, left, at1) size = Abs(open)
+      index = ArgMax <axis = 1, keepdims = 1> (size)
+      pivot_row = GatherND <batch_dims = 1> (a, index) top = Gather <axis = 1> (a, first) top_ = Unsqueeze(top, at1)
+      count = Shape <start = 1, end = 2> (a) count_ = Squeeze(count) numbers = Range(first, count_, behind)
+      taken = Equal(index, numbers) taken_ = Unsqueeze(taken, at2) swapped = Where(taken_, top_, a)
+      others = Slice(swapped, at1, far, at1) factors = Slice(others, first_, at1, at2)
+      kept = Slice(others, at1, far, at2)
+      pivot = Slice(pivot_row, first_, at1, at1)
+      tail = Slice(pivot_row, at1, far, at1) scaled = Div(tail, pivot)
+      row = Unsqueeze(scaled, at1) change = Mul(factors, row) reduced = Sub(kept, change)
+      next = Concat <axis = 1> (reduced, row)
+    })",
+                     {rest, node.ints({left})})[0];
+  node.set_output(0, node.cast(node.reshape(rest, x.shape), x.dtype));
+}
+
+}  // namespace microsoft
 
 }  // namespace temper

@@ -12,6 +12,7 @@
 #include "graph/ops/string_match.h"
 #include "graph/ops/string_normalize.h"
 #include "graph/ops/string_split.h"
+#include "graph/ops/string_tokenize.h"
 #include "graph/strings.h"
 
 namespace temper {
@@ -82,6 +83,19 @@ TEST(StringOps, ShortRowsOfASplitEndInEmptyStrings) {
   EXPECT_EQ(strings_of(y[0]), (Strings{"a", "b", "c", "d", "", ""}));
   EXPECT_EQ(y[1].dims(), (Dims{2, 1}));
   EXPECT_EQ(y[1].to_ints(), (std::vector<int64_t>{3, 1}));
+}
+
+TEST(StringOps, TokenizesBySeparatorsWordsOrLetters) {
+  const auto words = [](const ops::StringTokenize& op) {
+    const Tensor rows = run(op, {strings({2}, {"ab  cde,f", "höß"})})[0];
+    return std::pair(rows.dims(), strings_of(rows));
+  };
+  using Rows = std::pair<Dims, Strings>;
+  EXPECT_EQ(words({{" ", ","}, "", 1, false, "#"}), (Rows{{2, 3}, {"ab", "cde", "f", "höß", "#", "#"}}));
+  EXPECT_EQ(words({{" ", ","}, "", 3, false, "#"}), (Rows{{2, 1}, {"cde", "höß"}}));
+  EXPECT_EQ(words({{}, "c|cd*", 1, true, ""}), (Rows{{2, 3}, {"\x02", "cd", "\x03", "\x02", "\x03", ""}}));
+  EXPECT_EQ(words({{}, "", 1, false, ""}).second[10], "ö");
+  EXPECT_EQ(words({{}, "q*", 1, true, "#"}), (Rows{{2, 0}, {}})) << "empty words are none";
 }
 
 TEST(StringOps, NormalizeChangesLettersOfAnyAlphabetAndLeavesOutStopwords) {
