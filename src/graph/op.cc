@@ -443,7 +443,7 @@ bool computes_in_float8(const Op& op) {
 }
 
 void refuse_stored_only(const Op& op, DType dtype) {
-  if (dtype == DType::string && kind_of(op) == OpKind::string) return;
+  if (dtype == DType::string && (kind_of(op) == OpKind::string || op.is<ops::Unique>())) return;
   if (dtype == DType::string) fail(ErrorKind::unsupported, "there is no ", name_of(op), " of strings");
   if (is_stored_only(dtype) && !(dtype == DType::f8e4m3fn && computes_in_float8(op)))
     fail(ErrorKind::unsupported, name_of(op), " on ", dtype,
