@@ -281,6 +281,10 @@ def check_loops(folder):
     ranks = """g (int64 m, float[1] x) => (float[k] y) {
       y = Loop (m, , x) <body = b (int64 i, bool d, a) => (bool e, s) { e = Identity (d)  k = Constant <value = int64[1] {0}> ()  s = Unsqueeze (a, k) }> }"""
     refuse("ranks", ranks, folder, dict(m=number(2), x=floats(1)), "a carried value (number 0)")
+    rank = ranks.replace("int64 m, float[1] x) => (float[k] y)", "float[3] x, bool c) => (float[1, 1, 3] y)").replace("{\n      y =", "{\n      m = Constant <value = int64 {2}> ()\n      y =")
+    check("ranks of a known number of iterations", rank, folder, dict(x=floats(3), c=truth(1)))
+    check("ranks under a condition", rank.replace("(m, , x)", "(m, c, x)").replace("bool c) => (float[1, 1, 3] y)", "bool c) => (float z)").replace("s = Unsqueeze (a, k) }> }", "s = Unsqueeze (a, k) }>  z = ReduceSum <keepdims = 0> (y) }"),
+          folder, *[dict(x=floats(3), c=truth(c)) for c in (1, 0)])
 
 
 def check_scans(folder):

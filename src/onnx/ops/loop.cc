@@ -23,6 +23,12 @@ namespace temper {
 
 namespace {
 
+// A loop has one body, and a value one rank in it. As many bodies as iterations may have others.
+struct RankChanges : Error {
+  RankChanges(size_t in_loop, std::string message) : Error(ErrorKind::unsupported, std::move(message)), loop(in_loop) {}
+  size_t loop;  // how many loops it is inside of
+};
+
 bool is_true(const OnnxNode& node, const Graph& graph, ValueId condition) {
   const Tensor* constant = graph.constant(condition);
   if (constant && constant->count() != 1) node.bad("a condition has ", constant->count(), " elements");
@@ -80,7 +86,9 @@ std::vector<ValueId> add_loop(OnnxNode& node, ValueId trip, ValueId condition, c
       const TensorType &type = graph.type(carried[i]), &next = graph.type(given.at(1 + i));
       if (type.dtype != next.dtype) node.bad("carried value ", i, " is ", type, " first and ", next, " later");
       if (type.rank() != next.rank())
-        node.unsupported("a carried value (number ", i, ") that is ", type, " first and ", next, " later");
+        throw RankChanges(node.loops().size(),
+                          concat("a carried value (number ", i, ") that is ", type, " first and ", next,
+                                 " later is not supported where how often the loop runs is no small constant"));
       for (size_t axis = 0; axis < type.shape.size(); ++axis) {
         if (type.shape[axis] == next.shape[axis] || ops::is_open(open, i, axis)) continue;
         open.insert(open.end(), {int64_t(i), int64_t(axis)});
@@ -108,8 +116,8 @@ namespace {
 
 bool is_listed(const OnnxValue& value) { return !value.tensor.valid(); }
 
-// A loop that carries a sequence, or nothing in the place of a value, and that runs a known number of times: its
-// iterations, one after the other. Nothing where the number is not known after all.
+// A loop that carries a sequence, nothing in the place of a value, or values of changing ranks, and that runs a known
+// number of times: its iterations, one after the other. Nothing where the number is not known after all.
 std::optional<std::vector<OnnxValue>> unrolled(OnnxNode& node, const onnx::GraphProto& body,
                                                const std::vector<OnnxValue>& initial, int64_t trip) {
   Graph& graph = node.graph();
@@ -263,13 +271,19 @@ void import_Loop(OnnxNode& node) {
     node.bad("its body has ", graph.output_size(), " outputs for ", node.output_count(), " of the node and ",
              initial.size(), " carried values");
   std::optional<std::vector<OnnxValue>> outputs;
+  // One after the other they take a graph of their number, and each may be another. The body of a loop is one.
+  constexpr int64_t kFew = 64;
   if (std::any_of(initial.begin(), initial.end(), is_listed)) {
-    // One after the other they take a graph of their number, and each may be another. The body of a loop is one.
-    constexpr int64_t kFew = 64;
     const auto trip = known_trip(node);
     if (trip && (*trip <= kFew || !node.takes_first_side())) outputs = unrolled(node, graph, initial, *trip);
   }
-  if (!outputs) outputs = growing(node, graph, initial);
+  if (!outputs) try {
+      outputs = growing(node, graph, initial);
+    } catch (const RankChanges& change) {
+      if (change.loop != node.loops().size()) throw;
+      if (const auto trip = known_trip(node); trip && *trip <= kFew) outputs = unrolled(node, graph, initial, *trip);
+      if (!outputs) throw;
+    }
   for (size_t i = 0; i < outputs->size(); ++i) node.set_output(i, (*outputs)[i]);
 }
 
