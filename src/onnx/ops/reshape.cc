@@ -104,8 +104,10 @@ void import_Squeeze(OnnxNode& node) {
     }
     return node.set_output(0, node.reshape(node.input(0), left));
   }
-  const int64_t count = element_count(node.type(1).dims());
-  const ValueId positions = other_positions(node, node.reshape(node.input(1), {Dim(count)}), rank, rank - count);
+  if (node.type(1).rank() != 1 || node.type(1).shape[0].value() > rank)
+    node.bad("axes ", node.type(1), " of ", node.type(0));
+  const int64_t left = rank - node.type(1).shape[0].value();
+  const ValueId positions = other_positions(node, node.input(1), rank, left);
   const ValueId target = node.add(ops::Gather{}, {shape_of(node, node.input(0)), positions});
   node.set_output(0, node.add(ops::Reshape{}, {node.input(0), target}));
 }

@@ -252,6 +252,9 @@ OnnxSequence slices_of(OnnxNode& node, ValueId x, int64_t axis, bool keep) {
 
 // Parts of a size that is data, the last of what is left, of an axis of `size`: a side for each number of parts.
 OnnxValue parts_of(OnnxNode& node, ValueId x, int64_t axis, int64_t size, ValueId given) {
+  // More have more numbers of parts than sides are supported, and not as many constants are made of them.
+  constexpr int64_t kMost = 1024;
+  if (size > kMost) node.refuse("parts of a size that is data of an axis of ", size, "; make the size a constant");
   // One below 1 is looked up in vain, which is an error when the model runs.
   ProgramBuilder b({DType::i64});
   const int too_small = b.op(Scalar::less, 0, b.constant(DType::i64, 1));
