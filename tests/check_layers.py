@@ -70,6 +70,7 @@ CUDA = {
     "reduce": ". support rows",
     "resize": ". support copy rows",
     "roi_align": ". support",
+    "sample": ". support rows",
     "scatter": ". support",
     "softmax": ". support rows",
     "topk": ". support",

@@ -13,8 +13,12 @@ namespace temper::caches {
 // them, and what is written for them is written over by the next run. A row with a count of 0 stays as it is, and its
 // logits mean nothing.
 constexpr std::string_view kLengths = "lengths", kCounts = "counts";
-// i64 [B]: lengths + counts; i64 [B,1]: the token of the largest logit, or the first of several.
-constexpr std::string_view kNextLengths = "next_lengths", kNext = "next";
+// i64 [B,positions,1]: the tokens that the caches hold, a cache themselves; with those read now.
+constexpr std::string_view kPastTokens = "past_ids", kPresentTokens = "present_ids";
+// f64 [B,4] and [B,positions]: how the next token is chosen, and a number from 0 to 1 for each length (ops/sample.h).
+constexpr std::string_view kSettings = "settings", kDraws = "draws";
+// i64 [B]: lengths + counts; i64 [B,1]: the token that is chosen, and whether its logit is a number (ops/sample.h).
+constexpr std::string_view kNextLengths = "next_lengths", kNext = "next", kFlaw = "flaw";
 constexpr std::string_view kTokens = "input_ids",
                            kLogits = "logits";  // i64 [B,S]; [B,V], of the last token that counts
 

@@ -45,6 +45,7 @@
 #include "graph/ops/reshape.h"
 #include "graph/ops/resize.h"
 #include "graph/ops/roi_align.h"
+#include "graph/ops/sample.h"
 #include "graph/ops/scatter.h"
 #include "graph/ops/shape.h"
 #include "graph/ops/slice.h"
@@ -108,6 +109,7 @@ namespace temper {
   OP(Reshape)            \
   OP(Resize)             \
   OP(RoiAlign)           \
+  OP(Sample)             \
   OP(Scatter)            \
   OP(ShapeOf)            \
   OP(ShortcutConv)       \

@@ -59,7 +59,7 @@ Graph take_caches(const Graph& graph, EngineInfo& info, BuildOptions& options) {
     for (const ValueId id : made.inputs()) {
       const TensorType& type = made.type(id);
       profile[made.value(id).name] = {at(type, tokens.min[1]), at(type, size), at(type, tokens.max[1])};
-      if (size == 1 && is_float(type.dtype)) bytes += byte_count(type.dtype, at(type, 1));
+      if (size == 1 && type.dtype == cache.dtype) bytes += byte_count(type.dtype, at(type, 1));
     }
   }
   info.notes.push_back(concat("keeps keys and values in caches of ", options.cache, " positions in ", cache.dtype, ": ",

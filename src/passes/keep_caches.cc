@@ -7,7 +7,6 @@
 
 #include "graph/caches.h"
 #include "graph/ops/append.h"
-#include "graph/ops/arg_reduce.h"
 #include "graph/ops/attention.h"
 #include "graph/ops/concat.h"
 #include "graph/ops/gather.h"
@@ -15,6 +14,7 @@
 #include "graph/ops/pointwise.h"
 #include "graph/ops/range.h"
 #include "graph/ops/reshape.h"
+#include "graph/ops/sample.h"
 #include "graph/ops/shape.h"
 #include "graph/ops/transpose.h"
 #include "passes/pipeline.h"
@@ -130,7 +130,8 @@ class Keeper {
   std::vector<char> needed_;         // by node
   ValueId tokens_, mask_, positions_;
   Dim batch_, queries_, length_;  // B, S, P
-  ValueId lengths_, counts_, total_, rows_count_;
+  ValueId lengths_, counts_, total_, rows_count_, next_lengths_;
+  ValueId past_tokens_, settings_, draws_;
 
   template <class... Parts>
   [[noreturn]] static void refuse(const Parts&... parts) {
@@ -159,7 +160,8 @@ class Keeper {
         (from_.type(positions_).dtype != DType::i64 || from_.type(positions_).shape != from_.type(tokens_).shape))
       refuse("position_ids is ", from_.type(positions_), ", and ", caches::kTokens, " ", from_.type(tokens_));
     if (!queries_.is_symbol()) refuse("the number of tokens, ", queries_, ", is fixed");
-    for (const std::string_view name : {caches::kLengths, caches::kCounts})
+    for (const std::string_view name :
+         {caches::kLengths, caches::kCounts, caches::kPastTokens, caches::kSettings, caches::kDraws})
       if (input(name).valid()) refuse("it has an input '", name, "' of its own");
     for (const auto& [past, present] : pairs_) {
       const ValueId id = input(past);
@@ -414,6 +416,11 @@ class Keeper {
     }
     lengths_ = to_.add_input(caches::kLengths, {DType::i64, {batch_}});
     counts_ = to_.add_input(caches::kCounts, {DType::i64, {batch_}});
+    const Dim positions = options_.positions;
+    past_tokens_ = to_.add_input(caches::kPastTokens, {DType::i64, {batch_, positions, 1}});
+    settings_ = to_.add_input(caches::kSettings, {DType::f64, {batch_, ops::sampling::kSettings}});
+    draws_ = to_.add_input(caches::kDraws, {DType::f64, {batch_, positions}});
+    next_lengths_ = add(ops::Pointwise{of_two(Scalar::add)}, {lengths_, counts_}, caches::kNextLengths);
     // S as a number: a constant of each plan.
     rows_count_ = add(ops::ShapeOf{.start = 1, .end = 2}, {map_[size_t(tokens_.index)]}, "new_positions");
     total_ = add(ops::Pointwise{of_two(Scalar::add)}, {lengths_, rows_count_}, "all_positions");
@@ -482,6 +489,18 @@ class Keeper {
     return add(node->op, inputs, node->name);
   }
 
+  // Of the logits [B,V] behind the tokens that were read.
+  void add_next_token(ValueId logits) {
+    const ValueId rows =
+        add(ops::Reshape{{batch_, queries_, 1}}, {map_[size_t(tokens_.index)]}, caches::kPresentTokens);
+    const ValueId tokens = add(ops::Append{}, {past_tokens_, rows, lengths_}, caches::kPresentTokens);
+    const auto made =
+        to_.add(ops::Sample{}, {cast(logits, DType::f32), tokens, next_lengths_, settings_, draws_}, caches::kNext);
+    to_.add_output(caches::kNext, made[0]);
+    to_.add_output(caches::kFlaw, made[1]);
+    to_.add_output(caches::kPresentTokens, tokens);
+  }
+
   void write() {
     write_inputs();
     for (int32_t n = 0; n < from_.node_count(); ++n) {
@@ -510,12 +529,11 @@ class Keeper {
         refuse("'", output.name, "' is ", type, ", not [batch,sequence,tokens]");
       const ValueId last = last_logits(output.value);
       to_.add_output(output.name, last);
-      to_.add_output(caches::kNext, add(ops::ArgReduce{.axis = 1}, {last}, caches::kNext));
+      add_next_token(last);
       logits = true;
     }
     if (!logits) refuse("it has no output '", caches::kLogits, "'", kHow);
-    to_.add_output(caches::kNextLengths,
-                   add(ops::Pointwise{of_two(Scalar::add)}, {lengths_, counts_}, caches::kNextLengths));
+    to_.add_output(caches::kNextLengths, next_lengths_);
     for (const Past& past : pasts_) to_.add_output(past.output, past.appended);
     to_.compact();
   }

@@ -2,11 +2,13 @@
 #include "runtime/generate.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "backends/backend.h"
 #include "base/checked.h"
 #include "graph/caches.h"
+#include "graph/ops/sample.h"
 
 namespace temper {
 
@@ -41,15 +43,19 @@ TokenReader::TokenReader(std::shared_ptr<const Engine> engine) : engine_(std::mo
     fail(ErrorKind::usage, "the model does not generate: it has no ", &ports == &engine_->inputs() ? "input" : "output",
          " '", name, "'; build it with --cache POSITIONS");
   };
+  constexpr std::string_view kInputs[] = {caches::kTokens, caches::kLengths, caches::kCounts, caches::kSettings,
+                                          caches::kDraws};
   lengths_at_ = find(engine_->inputs(), caches::kLengths), counts_at_ = find(engine_->inputs(), caches::kCounts);
   tokens_at_ = find(engine_->inputs(), caches::kTokens);
+  settings_at_ = find(engine_->inputs(), caches::kSettings), draws_at_ = find(engine_->inputs(), caches::kDraws);
   logits_at_ = find(engine_->outputs(), caches::kLogits), next_at_ = find(engine_->outputs(), caches::kNext);
+  flaw_at_ = find(engine_->outputs(), caches::kFlaw);
   std::vector<StateBinding> states;
   states.reserve(pairs.size() + 2);
   for (const auto& [input, output] : pairs) states.push_back({input, output});
-  if (engine_->inputs().size() != pairs.size() + 3)
+  if (engine_->inputs().size() != pairs.size() + std::size(kInputs))
     for (const PortInfo& port : engine_->inputs())
-      if (port.name != caches::kLengths && port.name != caches::kCounts && port.name != caches::kTokens &&
+      if (std::find(std::begin(kInputs), std::end(kInputs), port.name) == std::end(kInputs) &&
           std::none_of(pairs.begin(), pairs.end(), [&](const auto& pair) { return pair.first == port.name; }))
         fail(ErrorKind::unsupported, "nobody knows what to give for the input '", port.name, "' ", port.type);
   std::set<int64_t> sizes;
@@ -71,19 +77,56 @@ TokenReader::TokenReader(std::shared_ptr<const Engine> engine) : engine_(std::mo
     states.push_back({std::string(caches::kTokens), std::string(caches::kNext)});
     states.push_back({std::string(caches::kLengths), std::string(caches::kNextLengths)});
     given_ = session_->allocate_resident(3 * row_bytes());
-    read_ = reads_->allocate_host(row_bytes());
+    flaws_ = session_->allocate_resident(2 * row_bytes());
+    read_ = reads_->allocate_host(2 * row_bytes());
   }
   session_->keep_state(states);
   made_.resize(engine_->outputs().size());
+  settings_.assign(size_t(batch_ * ops::sampling::kSettings), 0);
+  draws_.assign(size_t(batch_ * positions_), 0);
+  sample_by({}, std::vector<int64_t>(size_t(batch_), 0));
   reset();
 }
 
 void TokenReader::reset() {
-  // What the caches hold is beyond the lengths, and written over.
-  ahead_.reset();
+  // What the caches hold is beyond the lengths, and written over; but what is no number passes through weights of 0.
+  if (std::exchange(ahead_, std::nullopt)) {
+    begin_to_read_tokens();
+    reads_->wait();
+    note_flaws(flaws_read());
+  }
+  if (std::exchange(has_flaws_, false)) session_->reset_state();
   lengths_.assign(size_t(batch_), 0);
   next_.assign(size_t(batch_), 0);
-  logits_.assign(size_t(batch_ * vocabulary_), 0);
+  flaw_.assign(size_t(batch_), ops::sampling::kNone);
+  has_logits_.assign(size_t(batch_), 0);
+}
+
+void TokenReader::sample_by(const SampleOptions& options, const std::vector<int64_t>& firsts) {
+  check(options);
+  ahead_.reset();  // it was chosen in another way
+  for (int64_t row = 0; row < batch_; ++row) {
+    const double settings[] = {options.temperature, double(options.top_k), options.top_p, options.repetition_penalty};
+    static_assert(std::size(settings) == ops::sampling::kSettings);
+    std::copy_n(settings, std::size(settings), settings_.begin() + row * ops::sampling::kSettings);
+    if (options.temperature == 0) continue;
+    const int64_t first = ops::sampling::draw_at(firsts.at(size_t(row)), positions_);
+    fill_draws(options.seed, row,
+               std::span(draws_).subspan(size_t(row * positions_ + first), size_t(positions_ - first)));
+  }
+  copy_sampling();
+}
+
+void TokenReader::copy_sampling() {
+  if (!reads_) return;
+  const auto bytes = [](const std::vector<double>& numbers) { return int64_t(numbers.size() * sizeof(double)); };
+  if (!sampling_) sampling_ = session_->allocate_resident(round_up<int64_t>(bytes(settings_), 256) + bytes(draws_));
+  session_->copy_to_device(sampling_.get(), settings_.data(), bytes(settings_));
+  session_->copy_to_device(draws_there(), draws_.data(), bytes(draws_));
+}
+
+std::byte* TokenReader::draws_there() const {
+  return static_cast<std::byte*>(sampling_.get()) + round_up<int64_t>(int64_t(settings_.size() * sizeof(double)), 256);
 }
 
 int64_t TokenReader::room() const { return positions_ - *std::max_element(lengths_.begin(), lengths_.end()); }
@@ -91,12 +134,25 @@ int64_t TokenReader::room() const { return positions_ - *std::max_element(length
 std::unique_ptr<TokenReader> TokenReader::fork() {
   auto other = std::make_unique<TokenReader>(engine_);
   other->session_ = session_->fork();
-  other->lengths_ = lengths_, other->next_ = next_, other->logits_ = logits_;
+  other->lengths_ = lengths_, other->next_ = next_, other->flaw_ = flaw_;
+  other->logits_ = logits_, other->has_logits_ = has_logits_;
+  other->settings_ = settings_, other->draws_ = draws_, other->has_flaws_ = has_flaws_;
+  other->copy_sampling();
   return other;
+}
+
+int64_t TokenReader::next(int64_t row) const {
+  const int64_t token = next_.at(size_t(row));
+  if (flaw_[size_t(row)] == ops::sampling::kNan)
+    fail(ErrorKind::bad_file, "the model's logit of token ", token, " is NaN");
+  if (flaw_[size_t(row)] != ops::sampling::kNone)
+    fail(ErrorKind::bad_file, "the largest of the model's ", vocabulary_, " logits is infinite");
+  return token;
 }
 
 std::span<const float> TokenReader::logits(int64_t row) const {
   if (row < 0 || row >= batch_) fail(ErrorKind::usage, "there is no row ", row, " in a batch of ", batch_);
+  if (!has_logits_[size_t(row)]) fail(ErrorKind::usage, "the logits of row ", row, " were not asked for");
   return std::span(logits_).subspan(size_t(row * vocabulary_), size_t(vocabulary_));
 }
 
@@ -160,11 +216,12 @@ void TokenReader::run(const std::vector<std::vector<int64_t>>& tokens, const std
   const std::vector<TensorType> types = prepare(size);
   std::vector<const void*> in(engine_->inputs().size(), nullptr);
   in[tokens_at_] = ids.data(), in[lengths_at_] = places.data(), in[counts_at_] = counts.data();
+  in[settings_at_] = settings_.data(), in[draws_at_] = draws_.data();
   std::vector<void*> out(types.size(), nullptr);
   for (size_t o = 0; o < types.size(); ++o) {
     const auto& states = session_->states();
     if (std::any_of(states.begin(), states.end(), [&](const State& state) { return state.output == o; })) continue;
-    if (reads_ && (o != logits_at_ || !wants_logits)) continue;
+    if (reads_ && o != flaw_at_ && (o != logits_at_ || !wants_logits)) continue;
     if (!made_[o].defined() || made_[o].type() != types[o]) made_[o] = Tensor(types[o].dtype, types[o].dims());
     out[o] = made_[o].raw_mutable();
   }
@@ -172,12 +229,15 @@ void TokenReader::run(const std::vector<std::vector<int64_t>>& tokens, const std
   std::vector<int64_t> next = next_;
   if (reads_) session_->copy_to_host(next.data(), session_->states()[next_state_].there.get(), batch_ * kNumber);
   else std::copy_n(made_[next_at_].data<int64_t>(), batch_, next.begin());
-  const bool logits = out[logits_at_] != nullptr;
-  const Tensor values = logits ? made_[logits_at_].converted(DType::f32) : Tensor();
+  note_flaws(made_[flaw_at_].data<int64_t>());
+  const Tensor values = wants_logits ? made_[logits_at_].converted(DType::f32) : Tensor();
+  if (wants_logits) logits_.resize(size_t(batch_ * vocabulary_));
   for (int64_t row = 0; row < batch_; ++row) {
     if (counts[size_t(row)] == 0) continue;
     next_[size_t(row)] = next[size_t(row)];
-    if (logits)
+    flaw_[size_t(row)] = made_[flaw_at_].data<int64_t>()[row];
+    has_logits_[size_t(row)] = wants_logits;
+    if (wants_logits)
       std::copy_n(values.data<float>() + row * vocabulary_, vocabulary_,
                   logits_.begin() + ptrdiff_t(row * vocabulary_));
   }
@@ -189,7 +249,7 @@ std::vector<TensorType> TokenReader::prepare(int64_t size) {
   const Plan& first = *engine_->plans().at(0);
   for (size_t i = 0; i < engine_->inputs().size(); ++i) {
     shapes.push_back(i == tokens_at_ ? Dims{batch_, size} : first.inputs[i].type.dims());
-    given.push_back(i == tokens_at_ || i == lengths_at_ || i == counts_at_);
+    given.push_back(i == tokens_at_ || i == lengths_at_ || i == counts_at_ || i == settings_at_ || i == draws_at_);
   }
   session_->add_state_shapes(given, shapes);
   return session_->prepare(shapes);
@@ -219,12 +279,31 @@ void TokenReader::begin_behind() {
   begin(in);
 }
 
-void TokenReader::begin(const std::vector<const void*>& in) { session_->run_resident(in, {}, session_->stream()); }
+void TokenReader::begin(std::vector<const void*> in) {
+  turn_ = 1 - turn_;
+  in[settings_at_] = sampling_.get(), in[draws_at_] = draws_there();
+  std::vector<void*> out(engine_->outputs().size(), nullptr);
+  out[flaw_at_] = flaw_there();
+  session_->run_resident(in, out, session_->stream());
+}
+
+std::byte* TokenReader::flaw_there() const {
+  return static_cast<std::byte*>(flaws_.get()) + int64_t(turn_) * row_bytes();
+}
 
 // Of the run put in last.
 void TokenReader::begin_to_read_tokens() {
   reads_->wait_for(session_->stream());
   reads_->copy_to_host(read_.get(), session_->states()[next_state_].there.get(), batch_ * kNumber);
+  reads_->copy_to_host(static_cast<std::byte*>(read_.get()) + row_bytes(), flaw_there(), batch_ * kNumber);
+}
+
+const int64_t* TokenReader::flaws_read() const {
+  return static_cast<const int64_t*>(read_.get()) + row_bytes() / kNumber;
+}
+
+void TokenReader::note_flaws(const int64_t* flaws) {
+  has_flaws_ |= std::any_of(flaws, flaws + batch_, [](int64_t flaw) { return flaw != ops::sampling::kNone; });
 }
 
 void TokenReader::read_one_each(const std::vector<std::vector<int64_t>>& tokens, bool goes_on) {
@@ -242,9 +321,10 @@ void TokenReader::read_one_each(const std::vector<std::vector<int64_t>>& tokens,
   begin_to_read_tokens();
   if (goes_on && room) begin_behind();
   reads_->wait();
-  const int64_t* made = static_cast<const int64_t*>(read_.get());
+  const int64_t *made = static_cast<const int64_t*>(read_.get()), *flaws = flaws_read();
+  note_flaws(flaws);
   for (size_t row = 0; row < tokens.size(); ++row)
-    if (counts[row]) next_[row] = made[row];
+    if (counts[row]) next_[row] = made[row], flaw_[row] = flaws[row], has_logits_[row] = false;
   lengths_ = lengths;
   if (goes_on && room) ahead_ = counts;
 }
@@ -256,11 +336,14 @@ Generator::Generator(TokenReader& reader, std::vector<std::vector<int64_t>> prom
   for (const int64_t token : options.end_with)
     if (token < 0 || token >= reader.vocabulary())
       fail(ErrorKind::usage, "the token ", token, " to end with is outside of the vocabulary of ", reader.vocabulary());
+  check(options.sample);
+  std::vector<int64_t> firsts(size_t(reader.batch()), 0);
   for (size_t row = 0; row < rows_.size(); ++row) {
     if (rows_[row].empty()) fail(ErrorKind::usage, "the prompt ", row, " is empty: it needs a token at least");
-    samplers_.emplace_back(options.sample, int64_t(row));
+    if (row < firsts.size()) firsts[row] = reader.length(int64_t(row)) + int64_t(rows_[row].size());
   }
-  reader.read(rows_);
+  reader.sample_by(options.sample, firsts);
+  reader.read(rows_, false);
   ended_.resize(rows_.size());
   each_.resize(rows_.size());
   first_ms_ = ms_since(start);
@@ -271,26 +354,18 @@ std::vector<int64_t> Generator::next() {
   if (std::none_of(ended_.begin(), ended_.end(), [](const std::string& why) { return why.empty(); })) return {};
   if (!last_.empty()) {
     std::vector<std::vector<int64_t>> tokens(rows_.size());
-    bool goes_on = is_greedy();
+    bool goes_on = true;
     for (size_t row = 0; row < rows_.size(); ++row) {
       if (!ended_[row].empty()) continue;
       tokens[row] = {last_[row]};
       goes_on = goes_on && each_[row] + 1 < options_.most;
     }
-    read_logits_ = !is_greedy() || reader_.is_on_host();
-    reader_.read(tokens, read_logits_, goes_on);
+    reader_.read(tokens, false, goes_on);
     last_.clear();
   }
   std::vector<int64_t> chosen(rows_.size(), -1);
-  for (size_t row = 0; row < rows_.size(); ++row) {
-    if (!ended_[row].empty()) continue;
-    if (!is_greedy()) {
-      chosen[row] = samplers_[row].choose(reader_.logits(int64_t(row)), rows_[row]);
-      continue;
-    }
-    chosen[row] = reader_.next(int64_t(row));
-    if (read_logits_) expect_number(reader_.logits(int64_t(row)), chosen[row]);
-  }
+  for (size_t row = 0; row < rows_.size(); ++row)
+    if (ended_[row].empty()) chosen[row] = reader_.next(int64_t(row));
   for (size_t row = 0; row < rows_.size(); ++row) {
     if (!ended_[row].empty()) continue;
     rows_[row].push_back(chosen[row]);

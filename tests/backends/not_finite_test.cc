@@ -73,7 +73,7 @@ TEST(NotFinite, SoftmaxMaxPoolReductionsAndComparisonsGiveWhatTheReferenceGives)
 
 TEST(NotFinite, WhatIsOrderedMovedAndSummedIsWhatTheReferenceGives) {
   for (const std::vector<double>& values : {std::vector<double>{kNan}, {kNan, kInfinity, -kInfinity}, {kInfinity}})
-    for (const char* file : {"topk", "scatter", "cumulative"}) expect_reference(file, values, none);
+    for (const char* file : {"topk", "scatter", "cumulative", "sample"}) expect_reference(file, values, none);
 }
 
 TEST(NotFinite, PointwiseProgramsGiveWhatTheReferenceGives) {

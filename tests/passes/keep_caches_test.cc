@@ -30,17 +30,19 @@ TEST(KeepCaches, PastAndMasksBecomeCachesAndLengths) {
   const Graph graph = keep_caches(TinyGpt{}.graph(), {16, DType::f16, {}});
   EXPECT_EQ(inputs_of(graph),
             (std::vector<std::string>{"input_ids i64[b,s]", "past_key_values.0.key f16[b,16,8]",
-                                      "past_key_values.0.value f16[b,16,8]", "lengths i64[b]", "counts i64[b]"}));
+                                      "past_key_values.0.value f16[b,16,8]", "lengths i64[b]", "counts i64[b]",
+                                      "past_ids i64[b,16,1]", "settings f64[b,4]", "draws f64[b,16]"}));
   int appends = 0, attentions = 0;
   for (int32_t n = 0; n < graph.node_count(); ++n) {
     appends += graph.node({n}).op.is<ops::Append>();
     attentions += graph.node({n}).op.is<ops::Attention>();
   }
-  EXPECT_EQ(appends, 2);
+  EXPECT_EQ(appends, 3);  // the tokens are a cache, too
   EXPECT_EQ(attentions, 1);
   std::vector<std::string> outputs;
   for (const GraphOutput& output : graph.outputs()) outputs.push_back(output.name);
-  EXPECT_EQ(outputs, (std::vector<std::string>{"logits", "next", "next_lengths", "present.0.key", "present.0.value"}));
+  EXPECT_EQ(outputs, (std::vector<std::string>{"logits", "next", "flaw", "present_ids", "next_lengths", "present.0.key",
+                                               "present.0.value"}));
 }
 
 // Two rows of different lengths, read in pieces with padding behind them, give what each gives alone.
@@ -49,7 +51,7 @@ TEST(KeepCaches, RowsOfDifferentLengthsGiveWhatEachGivesAlone) {
   const Graph graph = keep_caches(model.graph(), {16, DType::f32, {}});
   const std::vector<int64_t> rows[] = {{3, 1, 4, 1, 5, 9, 2, 6}, {2, 7, 1, 8, 10}};
   const std::vector<int64_t> counts[] = {{3, 1}, {1, 2}, {1, 1}, {3, 1}};
-  Tensor k(DType::f32, {2, 16, 8}), v(DType::f32, {2, 16, 8});
+  Tensor k(DType::f32, {2, 16, 8}), v(DType::f32, {2, 16, 8}), past_tokens(DType::i64, {2, 16, 1});
   std::vector<int64_t> at{0, 0};
   for (const auto& count : counts) {
     const int64_t size = count == std::vector<int64_t>{1, 1} ? 1 : 4;
@@ -59,11 +61,12 @@ TEST(KeepCaches, RowsOfDifferentLengthsGiveWhatEachGivesAlone) {
         ids.data<int64_t>()[row * size + i] =
             i < count[size_t(row)] ? rows[row][size_t(at[size_t(row)] + i)] : TinyGpt::kVocabulary - 1;
     const auto out =
-        run_reference(graph, {ids, k, v, Tensor::of<int64_t>({2}, at), Tensor::of<int64_t>({2}, {count[0], count[1]})});
-    k = out[3], v = out[4];
+        run_reference(graph, {ids, k, v, Tensor::of<int64_t>({2}, at), Tensor::of<int64_t>({2}, {count[0], count[1]}),
+                              past_tokens, Tensor(DType::f64, {2, 4}), Tensor(DType::f64, {2, 16})});
+    past_tokens = out[3], k = out[5], v = out[6];
     for (int64_t row = 0; row < 2; ++row) {
       at[size_t(row)] += count[size_t(row)];
-      EXPECT_EQ(out[2].data<int64_t>()[row], at[size_t(row)]);
+      EXPECT_EQ(out[4].data<int64_t>()[row], at[size_t(row)]);
       const auto want = model.logits_of({rows[row].begin(), rows[row].begin() + at[size_t(row)]}).back();
       const auto got = out[0].to_doubles();
       int64_t best = 0;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "../graph/ops/host_sampler.h"
 #include "../passes/tiny_gpt.h"
 #include "optimize/build_engine.h"
 #include "quantize/ranges.h"
@@ -115,7 +116,7 @@ TEST(TokenReader, CachesStayInOnePlace) {
   reader.read({{1, 2, 3}});
   std::vector<const void*> places;
   for (const State& state : reader.session().states()) places.push_back(state.now.raw().data());
-  ASSERT_EQ(places.size(), 2u);
+  ASSERT_EQ(places.size(), 3u);  // keys, values and the tokens themselves
   reader.read({{4}});
   for (size_t i = 0; i < places.size(); ++i) {
     EXPECT_EQ(reader.session().states()[i].now.raw().data(), places[i]);
@@ -268,57 +269,66 @@ TEST(Generator, RefusesAPromptWhoseLogitsAreNoNumbers) {
     EXPECT_NE(error_of([&] { generator.next(); }).find("is NaN"), std::string::npos);
 }
 
-TEST(Sampler, TakesTheLargestLogitAndTheFirstOfSeveral) {
-  const std::vector<float> logits{1, 3, 3, -1};
-  EXPECT_EQ(Sampler({}).choose(logits, {}), 1);
-  EXPECT_EQ(Sampler({.temperature = 2, .top_k = 1}).choose(logits, {}), 1);
-  EXPECT_EQ(Sampler({.temperature = 2, .top_p = 0.01}).choose(logits, {}), 1);
+// The same seed draws what the host drew from whole logits, token by token.
+TEST(Generator, DrawsWhatAHostDrawsFromTheLogits) {
+  const auto engine = engine_of(2, 48, 4);
+  for (const SampleOptions& sample :
+       {SampleOptions{.temperature = 2, .seed = 1}, SampleOptions{.temperature = 3, .top_k = 5, .seed = 2},
+        SampleOptions{.temperature = 3, .top_p = 0.8, .seed = 3},
+        SampleOptions{.temperature = 4, .top_k = 9, .top_p = 0.9, .repetition_penalty = 1.4, .seed = 4},
+        SampleOptions{.repetition_penalty = 1.3}}) {
+    TokenReader reader(engine), judge(engine);
+    Generator generator(reader, {{3, 1, 4}, {10}}, {.sample = sample, .most = 40});
+    std::vector<std::vector<int64_t>> rows{{3, 1, 4}, {10}};
+    judge.read(rows);
+    std::vector<std::vector<double>> draws(2, std::vector<double>(40));
+    for (int64_t row = 0; row < 2; ++row) fill_draws(sample.seed, row, draws[size_t(row)]);
+    for (size_t step = 0; step < 40; ++step) {
+      std::vector<int64_t> want;
+      for (size_t row = 0; row < 2; ++row) {
+        const auto logits = judge.logits(int64_t(row));
+        want.push_back(testing::sample_on_host({logits.begin(), logits.end()}, rows[row], sample, draws[row][step]));
+        rows[row].push_back(want.back());
+      }
+      ASSERT_EQ(generator.next(), want) << step;
+      judge.read({{want[0]}, {want[1]}});
+    }
+  }
 }
 
-TEST(Sampler, PenalisesWhatWasSeen) {
-  const std::vector<float> logits{2, 3, -1, -1.5};
-  const std::vector<int64_t> seen{1, 1};
-  EXPECT_EQ(Sampler({.repetition_penalty = 2}).choose(logits, seen), 0);
-  const std::vector<float> negative{-1, -1.5};
-  EXPECT_EQ(Sampler({.repetition_penalty = 2}).choose(negative, std::vector<int64_t>{0}), 1);
-}
-
-// Probabilities 8/15, 4/15, 2/15, 1/15 of logits that are logarithms of 2.
-std::vector<double> shares(const SampleOptions& options, int draws) {
-  const std::vector<float> logits{0, 2.0794415f, 0.6931472f, 1.3862944f};
-  Sampler sampler(options);
-  std::vector<double> shares(4, 0);
-  for (int i = 0; i < draws; ++i) shares[size_t(sampler.choose(logits, {}))] += 1.0 / draws;
-  return shares;
-}
-
-TEST(Sampler, DrawsByTheDistribution) {
-  const auto near = [](const std::vector<double>& got, const std::vector<double>& want) {
-    for (size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(got[i], want[i], 0.02) << i;
+TEST(Generator, GivesTheSameTokensForTheSameSeed) {
+  const auto engine = engine_of(2, 32, 4);
+  const auto drawn = [&](uint64_t seed) {
+    TokenReader reader(engine);
+    Generator generator(reader, {{3, 1}, {3, 1}}, {.sample = {.temperature = 5, .seed = seed}, .most = 20});
+    return all_of(generator, 2);
   };
-  near(shares({.temperature = 1}, 20000), {1 / 15., 8 / 15., 2 / 15., 4 / 15.});
-  near(shares({.temperature = 1, .top_k = 2}, 20000), {0, 2 / 3., 0, 1 / 3.});
-  near(shares({.temperature = 1, .top_p = 0.9}, 20000), {0, 8 / 14., 2 / 14., 4 / 14.});
-  near(shares({.temperature = 0.5}, 20000), {1 / 85., 64 / 85., 4 / 85., 16 / 85.});
+  EXPECT_EQ(drawn(1), drawn(1));
+  EXPECT_NE(drawn(1), drawn(2));
+  EXPECT_NE(drawn(1)[0], drawn(1)[1]);
 }
 
-TEST(Sampler, GivesTheSameTokensForTheSameSeed) {
-  const std::vector<float> logits(1000, 0.f);
-  const auto drawn = [&](uint64_t seed, int64_t row) {
-    Sampler sampler({.temperature = 1, .top_p = 0.99, .seed = seed}, row);
-    std::vector<int64_t> tokens;
-    for (int i = 0; i < 8; ++i) tokens.push_back(sampler.choose(logits, {}));
-    return tokens;
-  };
-  EXPECT_EQ(drawn(1, 0), drawn(1, 0));
-  EXPECT_NE(drawn(1, 0), drawn(2, 0));
-  EXPECT_NE(drawn(1, 0), drawn(1, 1));
+TEST(TokenReader, HasLogitsWhereTheyWereAskedFor) {
+  TokenReader reader(engine_of(2, 16, 4));
+  EXPECT_NE(error_of([&] { reader.logits(0); }).find("not asked for"), std::string::npos);
+  reader.read({{3, 1}, {4}});
+  expect_logits(reader.logits(0), TinyGpt{}.logits_of({3, 1}).back());
+  reader.read({{4}, {}}, false);
+  EXPECT_EQ(reader.next(0), greedy({3, 1, 4}, 1)[0]);
+  EXPECT_NE(error_of([&] { reader.logits(0); }).find("not asked for"), std::string::npos);
+  expect_logits(reader.logits(1), TinyGpt{}.logits_of({4}).back());
 }
 
-TEST(Sampler, RefusesLogitsThatAreNoNumbers) {
-  EXPECT_NE(error_of([] { Sampler({}).choose(std::vector<float>{1, NAN}, {}); }).find("NaN"), std::string::npos);
-  EXPECT_NE(error_of([] { Sampler({}).choose(std::vector<float>{-INFINITY}, {}); }).find("infinite"),
-            std::string::npos);
+TEST(TokenReader, AForkDrawsAsItsReaderDoes) {
+  TokenReader reader(engine_of(1, 16, 4));
+  reader.sample_by({.temperature = 5, .seed = 7}, {3});
+  reader.read({{1, 2, 3}}, false);
+  const auto other = reader.fork();
+  for (int i = 0; i < 8; ++i) {
+    const int64_t token = reader.next(0);
+    ASSERT_EQ(other->next(0), token);
+    reader.read({{token}}, false), other->read({{token}}, false);
+  }
 }
 
 }  // namespace

@@ -118,7 +118,7 @@ TEST(Zoo, WeightsInHalfAreTheNearestOnesAndTheArithmeticIsF32) {
 TEST(Zoo, Gpt2TakesACache) {
   const Graph graph = import_onnx_bytes(small_network("gpt2", 17), ".").graph;
   const Graph kept = keep_caches(graph, {.positions = 8});
-  EXPECT_EQ(kept.inputs().size(), 7u);  // tokens, lengths, counts and the caches of two layers
+  EXPECT_EQ(kept.inputs().size(), 10u);  // tokens, lengths, counts, past tokens, settings, draws, caches of two layers
 }
 
 TEST(Zoo, EveryModelOfPicturesPassesTheCheckerAndHasASymbolicBatch) {

@@ -12,7 +12,7 @@ extern const Tactic cpu_broadcast, cpu_concat, cpu_gather, cpu_pad, cpu_resize, 
 extern const Tactic cpu_arg_reduce, cpu_fused_normalize, cpu_normalize, cpu_pointwise, cpu_pool, cpu_reduce,
     cpu_softmax, cpu_transpose;
 extern const Tactic cpu_attention, cpu_attention_bf16, cpu_append, cpu_recurrent, cpu_cumulative, cpu_scatter, cpu_topk;
-extern const Tactic cpu_grid_sample, cpu_lrn, cpu_roi_align, cpu_string, cpu_image_decode;
+extern const Tactic cpu_grid_sample, cpu_lrn, cpu_roi_align, cpu_sample, cpu_string, cpu_image_decode;
 extern const Tactic reference_tactic;
 
 static const Tactic* const cpu_tactics[] = {
@@ -47,6 +47,7 @@ static const Tactic* const cpu_tactics[] = {
     &cpu_resize,
     &cpu_scatter,
     &cpu_topk,
+    &cpu_sample,
     &cpu_cumulative,
     &cpu_grid_sample,
     &cpu_roi_align,

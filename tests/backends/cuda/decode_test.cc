@@ -7,6 +7,8 @@
 #include <set>
 
 #include "../../draw.h"
+#include "../../graph/ops/host_sampler.h"
+#include "../../passes/tiny_gpt.h"
 #include "check_cases.h"
 #include "emulated_gpu.h"
 #include "graph/ops/fused_decode.h"
@@ -57,6 +59,33 @@ TEST(EmulatedLongRows, HaveTheirBestElementFound) {
   testing::check_lines("long", lines, emulated.compiler(), emulated.gpu(), {.recipes = "cuda.arg_reduce"});
   testing::check_lines("nan", lines.substr(0, lines.find('\n') + 1), emulated.compiler(), emulated.gpu(),
                        {.recipes = "cuda.arg_reduce", .put = {std::numeric_limits<double>::quiet_NaN()}});
+}
+
+// Of random settings, by clusters of blocks and by one; bins that hold more tokens than are compared with one another.
+TEST(EmulatedSample, DrawsWhatTheReferenceDraws) {
+  testing::Draw draw{std::mt19937_64(19)};
+  std::string lines;
+  const auto number = [&](int64_t low, int64_t high, double by) { return double(draw(low, high)) * by; };
+  for (int i = 0; i < 24; ++i) {
+    const int64_t vocabulary = i % 3 == 0 ? draw(600, 2000) : draw(2000, 20000);
+    const int64_t spread = i % 4 == 0 ? 2 : 40;
+    lines += concat("sample(f32[1,", vocabulary, "]{0..", spread, "}, i64[1,2,1]=[", draw(0, vocabulary - 1), ',',
+                    draw(0, vocabulary - 1), "], i64[1]=[2], f64[1,4]=[", number(1, 40, 0.25), ',',
+                    i % 2 ? draw(0, vocabulary) : 0, ',', i % 3 ? number(1, 20, 0.05) : 1.0, ',',
+                    i % 5 ? 1.0 : number(4, 9, 0.25), "], f64[1,2]=[0.5,", number(0, 999, 0.001), "])\n");
+  }
+  for (const int capability : {90, 80}) {
+    const testing::EmulatedGpu emulated(capability);
+    cuda::GpuProperties properties;
+    properties.capability = capability;
+    testing::check_lines("sample", lines, emulated.compiler(), emulated.gpu(),
+                         {.recipes = "cuda.sample", .properties = properties});
+  }
+  const testing::EmulatedGpu emulated;
+  testing::check_cases("sample", emulated.compiler(), emulated.gpu(), {.recipes = "cuda.sample"});
+  for (const double value : {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity(),
+                             -std::numeric_limits<double>::infinity()})
+    testing::check_cases("sample", emulated.compiler(), emulated.gpu(), {.recipes = "cuda.sample", .put = {value}});
 }
 
 // Rows of a width that fills no step of a warp, and of more than registers hold; several in a batch; products of few
@@ -131,10 +160,11 @@ TEST_F(EmulatedDecode, ATokenOfGpt2TakesFiveStepsALayer) {
   int all = 0;
   for (const Segment& segment : engine->plans().at(0)->segments)
     for (const PlanStep& step : segment.steps) ++steps[step.tactic], ++all;
-  EXPECT_EQ(all, 2 * 5 + 5);
+  EXPECT_EQ(all, 2 * 5 + 6);
   EXPECT_EQ(steps["cuda.matmul.rows"], 2 * 4 + 1);
   EXPECT_EQ(steps["cuda.attention.one"], 2);
-  EXPECT_EQ(steps["cuda.append"], 0);
+  EXPECT_EQ(steps["cuda.append"], 1);  // of the token itself
+  EXPECT_EQ(steps["cuda.sample"], 1);
   EXPECT_EQ(steps["cuda.normalize"], 1);  // that of the sum of embeddings
   TokenReader halves(engine), floats(gpt2("cpu", "fp32"));
   for (int64_t at = 0; at < 6; ++at) {
@@ -243,6 +273,57 @@ TEST_F(EmulatedDecode, TheNextTokenIsBegunBeforeTheLastIsKnown) {
     by_itself.read({{anew.begin(), anew.begin() + 3}});
     for (size_t i = 3; i < anew.size(); ++i) by_itself.read({{anew[i]}});
     EXPECT_TRUE(std::ranges::equal(each->logits(0), by_itself.logits(0))) << token;
+  }
+}
+
+// Drawn tokens, too, by numbers that were there before.
+TEST_F(EmulatedDecode, TheNextTokenIsDrawnBeforeTheLastIsKnown) {
+  const auto engine = gpt2("cuda:0", "fp16", std::nullopt, 4, 1);
+  for (const SampleOptions& sample :
+       {SampleOptions{.temperature = 3, .seed = 5},
+        SampleOptions{.temperature = 2, .top_k = 40, .top_p = 0.9, .repetition_penalty = 1.2, .seed = 6}}) {
+    std::vector<int64_t> rows{3, 14, 15};
+    std::vector<double> draws(12);
+    fill_draws(sample.seed, 0, draws);
+    TokenReader judge(engine);
+    judge.read({rows});
+    TokenReader reader(engine);
+    Generator generator(reader, {rows}, {.sample = sample, .most = 12});
+    for (size_t step = 0; step < 12; ++step) {
+      const auto logits = judge.logits(0);
+      rows.push_back(testing::sample_on_host({logits.begin(), logits.end()}, rows, sample, draws[step]));
+      ASSERT_EQ(generator.next(), std::vector<int64_t>{rows.back()}) << step;
+      judge.read({{rows.back()}});
+    }
+  }
+}
+
+TEST_F(EmulatedDecode, LogitsThatAreNoNumbersEndIt) {
+  BuildOptions options;
+  options.device = "cuda:0";
+  options.measure = false;
+  options.threads = 1;
+  options.cache = 16;
+  options.shapes["input_ids"] = {{1, 1}, {1, 4}, {1, 4}};
+  const auto engine = build_engine(testing::TinyGpt{.broken = 5}.graph(), {}, options);
+  for (const double temperature : {0.0, 1.0}) {
+    TokenReader reader(engine);
+    Generator generator(reader, {{3, 1, 4}}, {.sample = {.temperature = temperature}});
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(generator.next().size(), 1u);
+    for (int again = 0; again < 2; ++again) {
+      try {
+        generator.next();
+        ADD_FAILURE() << "a token came of NaN";
+      } catch (const Error& error) {
+        EXPECT_EQ(error.kind(), ErrorKind::bad_file);
+        EXPECT_NE(std::string(error.what()).find("is NaN"), std::string::npos) << error.what();
+      }
+    }
+    EXPECT_EQ(reader.length(0), 6);
+    reader.reset();
+    Generator anew(reader, {{3, 1}}, {.most = 2});
+    EXPECT_EQ(anew.next().size(), 1u);
+    EXPECT_EQ(anew.next().size(), 1u);
   }
 }
 

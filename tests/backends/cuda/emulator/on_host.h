@@ -80,6 +80,13 @@ inline T atomicMax(T* at, T x) {
   return before;
 }
 
+template <class T>
+inline T atomicAdd(T* at, T x) {
+  const T before = *at;
+  *at += x;
+  return before;
+}
+
 template <class To, class From>
 inline To bits_as(From x) {
   static_assert(sizeof(To) == sizeof(From));
@@ -94,6 +101,9 @@ inline float __int_as_float(int x) { return bits_as<float>(x); }
 inline double __longlong_as_double(long long x) { return bits_as<double>(x); }
 inline long long __double_as_longlong(double x) { return bits_as<long long>(x); }
 inline unsigned __umulhi(unsigned a, unsigned b) { return unsigned((static_cast<unsigned long long>(a) * b) >> 32); }
+inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b) {
+  return static_cast<unsigned long long>((static_cast<unsigned __int128>(a) * b) >> 64);
+}
 inline float __fmaf_rn(float a, float b, float c) { return fmaf(a, b, c); }
 inline double __fma_rn(double a, double b, double c) { return fma(a, b, c); }
 
