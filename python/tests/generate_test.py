@@ -40,6 +40,45 @@ def model():
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
 
 
+def grouped(symbols=("batch_size", "sequence_length", "past_sequence_length", "total_sequence_length"), packed=True, window=-1):
+    """Two layers as the model builder of onnxruntime-genai writes them: GroupQueryAttention turns its rows, lengths come from attention_mask, and all positions are a symbol of their own."""
+    random, node, nodes, inputs, outputs = numpy.random.default_rng(3), helper.make_node, [], [], []
+    heads, groups, size, width = 4, 2, 16, 32
+    batch, sequence, past, all_ = symbols
+    angles = numpy.arange(64)[:, None] / 10000 ** (numpy.arange(size // 2) * 2 / size)
+    weights = {"embed": random.standard_normal((WORDS, width)), "head": random.standard_normal((width, WORDS)), "ones": numpy.ones(width), "cos_cache": numpy.cos(angles), "sin_cache": numpy.sin(angles)}
+    nodes += [node("ReduceSum", ["attention_mask", "one"], ["sum"], keepdims=1), node("Sub", ["sum", "one"], ["last"]), node("Cast", ["last"], ["seqlens_k"], to=TensorProto.INT32),
+              node("Shape", ["attention_mask"], ["shape"]), node("Gather", ["shape", "index"], ["all"], axis=0), node("Cast", ["all"], ["total"], to=TensorProto.INT32), node("Gather", ["embed", "input_ids"], ["x0"])]  # fmt: skip
+    for i in range(2):
+        weights[f"qkv{i}"], weights[f"o{i}"] = random.standard_normal((width, (heads + 2 * groups) * size)) / 4, random.standard_normal((heads * size, width)) / 4
+        caches = [f"past_key_values.{i}.key", f"past_key_values.{i}.value"]
+        nodes += [node("SimplifiedLayerNormalization", [f"x{i}", "ones"], [f"h{i}"], epsilon=1e-5), node("MatMul", [f"h{i}", f"qkv{i}"], [f"p{i}"])]
+        if not packed:
+            nodes.append(node("Split", [f"p{i}", "parts"], [f"q{i}", f"k{i}", f"v{i}"], axis=-1))
+        rows = [f"p{i}", "", ""] if packed else [f"q{i}", f"k{i}", f"v{i}"]
+        nodes += [node("GroupQueryAttention", [*rows, *caches, "seqlens_k", "total", "cos_cache", "sin_cache"], [f"a{i}", f"present.{i}.key", f"present.{i}.value"], domain="com.microsoft", num_heads=heads, kv_num_heads=groups, do_rotary=1, scale=0.25, local_window_size=window),
+                  node("MatMul", [f"a{i}", f"o{i}"], [f"b{i}"]), node("Add", [f"x{i}", f"b{i}"], [f"x{i + 1}"])]  # fmt: skip
+        for name in ("key", "value"):
+            inputs.append(helper.make_tensor_value_info(f"past_key_values.{i}.{name}", TensorProto.FLOAT, [batch, groups, past, size]))
+            outputs.append(helper.make_tensor_value_info(f"present.{i}.{name}", TensorProto.FLOAT, [batch, groups, all_, size]))
+    nodes.append(node("MatMul", ["x2", "head"], ["logits"]))
+    constants = [numpy_helper.from_array(value.astype("float32"), name) for name, value in weights.items()] + [numpy_helper.from_array(numpy.array(value), name) for name, value in (("one", [1]), ("index", 1), ("parts", [heads * size, groups * size, groups * size]))]
+    inputs = [helper.make_tensor_value_info("input_ids", TensorProto.INT64, [batch, sequence]), helper.make_tensor_value_info("attention_mask", TensorProto.INT64, [batch, all_]), *inputs]
+    graph = helper.make_graph(nodes, "grouped", inputs, [helper.make_tensor_value_info("logits", TensorProto.FLOAT, [batch, sequence, WORDS]), *outputs], constants)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)], ir_version=9)
+
+
+def greedy_by_onnxruntime(of, ids, count):
+    import onnxruntime
+
+    session, ids = onnxruntime.InferenceSession(of.SerializeToString(), providers=["CPUExecutionProvider"]), list(ids)
+    for _ in range(count):
+        feed = {"input_ids": numpy.array([ids]), "attention_mask": numpy.ones((1, len(ids)), "int64")}
+        feed |= {one.name: numpy.zeros((1, 2, 0, 16), "float32") for one in session.get_inputs() if one.name.startswith("past")}
+        ids.append(int(session.run(["logits"], feed)[0][0, -1].argmax()))
+    return ids[-count:]
+
+
 def greedy(ids, count):
     """By ONNX's own reference, which reads all anew for every token."""
     from onnx.reference import ReferenceEvaluator
@@ -125,6 +164,16 @@ class GenerateTest(Case):
                     said.append(str(error)[-6:])
             self.assertEqual(said, [*greedy([3, 1], 2), "is NaN", "is NaN"])
             self.assertEqual(generation.ids, said[:2])
+
+    def test_models_of_group_query_attention_generate_what_onnxruntime_does(self):
+        prompt = [3, 1, 4, 1, 5, 9, 2]
+        for options in ({}, {"packed": False}, {"symbols": ("B", "S", "P", "P + S")}, {"window": 4}):
+            with self.subTest(**options):
+                made = grouped(**options)
+                generation = temper.generate(made, prompt, max_tokens=12, cache=32, shapes={"input_ids": [(1, 1), (1, 4), (1, 8)]}, measure=False, timing_cache=None, threads=1)
+                self.assertEqual([token.id for token in generation], greedy_by_onnxruntime(made, prompt, 12))
+        with self.assertRaisesRegex(temper.Error, "a cache of 65 positions is longer than the model: 'cos_cache' has 64 rows.*cache=64"):
+            temper.build(grouped(), cache=65, measure=False, timing_cache=None)
 
     def test_what_cannot_be_generated_is_refused(self):
         for words, arguments in (("outside of the vocabulary of 13", {"prompt": [13]}), ("empty", {"prompt": []}), ("do not fit", {"prompt": [1] * 33}), ("needs a tokenizer", {"prompt": "text"}),

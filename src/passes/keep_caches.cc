@@ -11,6 +11,7 @@
 #include "graph/ops/concat.h"
 #include "graph/ops/gather.h"
 #include "graph/ops/matmul.h"
+#include "graph/ops/pad.h"
 #include "graph/ops/pointwise.h"
 #include "graph/ops/range.h"
 #include "graph/ops/reshape.h"
@@ -28,6 +29,13 @@ const char* const kHow =
     "; a model of PyTorch gets the form that is known by `temper export --past`, which writes input_ids, "
     "attention_mask, position_ids and past_key_values";
 
+constexpr std::string_view kMask = "attention_mask", kPositions = "position_ids";
+
+template <class... Parts>
+[[noreturn]] void refuse(const Parts&... parts) {
+  fail(ErrorKind::unsupported, "its past keys and values cannot become caches: ", parts...);
+}
+
 using Pairs = std::vector<std::pair<std::string, std::string>>;
 
 Pairs pairs_of(const Graph& graph, const CacheOptions& options) {
@@ -44,31 +52,230 @@ Pairs pairs_of(const Graph& graph, const CacheOptions& options) {
 // The output of its own that past and new positions have below.
 std::string joined_name(const std::string& output) { return concat(output, " by positions"); }
 
+// The sizes of a model that goes on from what it read before: B, S and P.
+struct Sizes {
+  Dim batch, queries, length;
+};
+
+// The part of a graph that makes `value`, as a graph whose inputs are those that it needs, and what it needs the sizes
+// of.
+Graph part_of(const Graph& graph, ValueId value) {
+  std::vector<char> needed(size_t(graph.node_count()), 0), read(size_t(graph.value_count()), 0);
+  read[size_t(value.index)] = 1;
+  for (int32_t n = graph.node_count(); n-- > 0;) {
+    const Node& node = graph.node({n});
+    for (const ValueId output : node.outputs) needed[size_t(n)] |= read[size_t(output.index)];
+    if (!needed[size_t(n)] || node.op.is<ops::ShapeOf>()) continue;
+    for (const ValueId id : node.inputs)
+      if (id.valid()) read[size_t(id.index)] = 1;
+  }
+  Graph part;
+  std::map<ValueId, ValueId> map;
+  for (const ValueId id : graph.inputs())
+    if (read[size_t(id.index)]) map[id] = part.add_input(graph.value(id).name, graph.type(id));
+  const auto mapped = [&](ValueId id) {
+    if (!id.valid()) return id;
+    const auto it = map.find(id);
+    if (it != map.end()) return it->second;
+    if (const Tensor* constant = graph.constant(id))
+      return map[id] = part.add_constant(graph.value(id).name, *constant);
+    return map[id] = part.add_input(graph.value(id).name, graph.type(id));
+  };
+  for (int32_t n = 0; n < graph.node_count(); ++n) {
+    if (!needed[size_t(n)]) continue;
+    const Node& node = graph.node({n});
+    std::vector<ValueId> inputs;
+    for (const ValueId id : node.inputs) inputs.push_back(mapped(id));
+    const auto made = part.add(node.op, inputs, node.name);
+    for (size_t o = 0; o < made.size(); ++o) map[node.outputs[o]] = made[o];
+  }
+  part.add_output("part", mapped(value));
+  return part;
+}
+
+// What `part` gives for one row with `past` positions before `queries` new ones.
+Tensor value_of(const Graph& part, const Sizes& of, int64_t past, int64_t queries) {
+  const Bindings sizes{{of.batch.text(), 1}, {of.queries.text(), queries}, {of.length.text(), past}};
+  std::vector<Tensor> inputs;
+  for (const ValueId id : part.inputs()) {
+    TensorType type = part.type(id);
+    for (Dim& dim : type.shape) dim = dim.substitute(sizes);
+    if (!type.is_concrete()) refuse("what tokens see depends on '", part.value(id).name, "' ", part.type(id));
+    Tensor tensor(type.dtype, type.dims());
+    const std::string& name = part.value(id).name;
+    if (name == kMask) {
+      Tensor ones(DType::i64, tensor.dims());
+      std::fill_n(ones.data<int64_t>(), ones.count(), 1);
+      tensor = ones.converted(type.dtype);
+    } else if (name == kPositions) {
+      for (int64_t i = 0; i < tensor.count(); ++i) tensor.data<int64_t>()[i] = past + i;
+    }
+    inputs.push_back(std::move(tensor));
+  }
+  return run_reference(specialize(part, sizes), inputs)[0];
+}
+
+// body(past, queries) for small and large numbers of both; true where it is for all.
+template <class Body>
+bool holds_for_sizes(int64_t most, Body&& body) {
+  for (const int64_t queries : {int64_t(1), int64_t(2), int64_t(5)})
+    for (const int64_t past : {int64_t(0), int64_t(1), int64_t(7), most / 2, most - queries})
+      if (past >= 0 && past + queries <= most && !body(past, queries)) return false;
+  return true;
+}
+
+// What numbers of a row count, of which there is one, or one for each new position.
+enum class Counts { none, past, all, positions };
+
+Counts counts_of(const Graph& graph, ValueId value, const Sizes& sizes, int64_t most) {
+  const Graph part = part_of(graph, value);
+  const bool by_position =
+      std::count(graph.type(value).shape.begin(), graph.type(value).shape.end(), sizes.queries) > 0;
+  for (const Counts counts : {Counts::past, Counts::all, Counts::positions}) {
+    if (by_position != (counts == Counts::positions)) continue;
+    if (holds_for_sizes(most, [&](int64_t past, int64_t queries) {
+          const std::vector<int64_t> values = value_of(part, sizes, past, queries).to_ints();
+          for (size_t i = 0; i < values.size(); ++i)
+            if (values[i] != past + (counts == Counts::all ? queries : by_position ? int64_t(i) : 0)) return false;
+          return true;
+        }))
+      return counts;
+  }
+  return Counts::none;
+}
+
+// Past and new positions that GroupQueryAttention puts together (onnx/ops/group_query_attention.cc): the past, heads
+// and all, with place behind it, where new rows are put behind the length of each row of the batch. The new ones are
+// [B,G,S,D]; invalid where it is something else, or the length is not that of the past.
+ValueId appended_rows(const Graph& graph, ValueId present, std::string_view past, const Sizes& sizes, int64_t most) {
+  const auto producer = [&](ValueId id, auto op) -> const Node* {
+    const Node* node = graph.producer(id);
+    return node && node->op.is<decltype(op)>() && !node->inputs.empty() ? node : nullptr;
+  };
+  const Node* whole = producer(present, ops::Reshape{});
+  const Node* append = whole ? producer(whole->inputs[0], ops::Append{}) : nullptr;
+  const Node* pad = append ? producer(append->inputs[0], ops::Pad{}) : nullptr;
+  const Node* held = pad ? producer(pad->inputs[0], ops::Reshape{}) : nullptr;
+  const Node* rows = append ? producer(append->inputs[1], ops::Reshape{}) : nullptr;
+  if (!held || !rows || graph.value(held->inputs[0]).name != past) return {};
+  const Shape &cache = graph.type(held->inputs[0]).shape, &fresh = graph.type(rows->inputs[0]).shape;
+  if (cache.size() != 4 || fresh != Shape{cache[0], cache[1], sizes.queries, cache[3]} ||
+      graph.type(pad->inputs[0]).shape != Shape{cache[0] * cache[1], cache[2], cache[3]} ||
+      pad->op.get<ops::Pad>().before != std::vector<Dim>(3, Dim(0)) ||
+      graph.type(present).shape != Shape{cache[0], cache[1], cache[2] + sizes.queries, cache[3]} ||
+      counts_of(graph, append->inputs[2], sizes, most) != Counts::past)
+    return {};
+  return rows->inputs[0];
+}
+
+std::optional<Sizes> sizes_of(const Graph& graph, const Pairs& pairs) {
+  std::optional<Sizes> sizes;
+  const auto input = [&](std::string_view name) {
+    for (const ValueId id : graph.inputs())
+      if (graph.value(id).name == name) return id;
+    return ValueId{};
+  };
+  const ValueId tokens = input(caches::kTokens), past = input(pairs.at(0).first);
+  if (tokens.valid() && past.valid() && graph.type(tokens).rank() == 2 && graph.type(past).rank() == 4)
+    sizes = Sizes{graph.type(tokens).shape[0], graph.type(tokens).shape[1], graph.type(past).shape[2]};
+  return sizes;
+}
+
+// Models of ONNX Runtime's generation have a symbol of their own for all positions that attention_mask is of: here they
+// are those of the past, and the new ones.
+Graph with_known_positions(const Graph& graph, const Pairs& pairs) {
+  const auto sizes = sizes_of(graph, pairs);
+  if (!sizes || !sizes->queries.is_symbol() || !sizes->length.is_symbol()) return graph;
+  std::string all;
+  for (const ValueId id : graph.inputs())
+    if (graph.value(id).name == kMask && graph.type(id).rank() == 2 && graph.type(id).shape[1].is_symbol())
+      all = graph.type(id).shape[1].text();
+  if (all.empty() || all == sizes->queries.text() || all == sizes->length.text() || all == sizes->batch.text())
+    return graph;
+  const std::string known = concat(sizes->length, '+', sizes->queries),
+                    more = dim_max(Dim::symbol(all) - sizes->length, 0).text();
+  // What there is place for behind the past, and as a term of a sum; in products and quotients it stays, and what they
+  // are of is refused later.
+  const auto replaced = [&](std::string_view text) {
+    std::string out;
+    for (size_t at = 0; at < text.size();) {
+      if (text.substr(at, more.size()) == more) {
+        out += sizes->queries.text(), at += more.size();
+        continue;
+      }
+      const size_t end = at + all.size();
+      const bool found = text.substr(at, all.size()) == all &&
+                         (at == 0 || std::string_view("+([,").find(text[at - 1]) != std::string_view::npos) &&
+                         (end == text.size() || std::string_view("+-)],").find(text[end]) != std::string_view::npos);
+      out += found ? std::string_view(known) : text.substr(at, 1);
+      at += found ? all.size() : 1;
+    }
+    return out;
+  };
+  Graph to;
+  to.name = graph.name;
+  std::vector<ValueId> map(static_cast<size_t>(graph.value_count()));
+  for (const ValueId id : graph.inputs()) {
+    TensorType type = graph.type(id);
+    for (Dim& dim : type.shape) dim = Dim::parse(replaced(dim.text()));
+    map[size_t(id.index)] = to.add_input(graph.value(id).name, type);
+  }
+  const auto mapped = [&](ValueId id) {
+    if (id.valid() && !map[size_t(id.index)].valid())
+      map[size_t(id.index)] = to.add_constant(graph.value(id).name, *graph.constant(id));
+    return id.valid() ? map[size_t(id.index)] : id;
+  };
+  for (int32_t n = 0; n < graph.node_count(); ++n) {
+    const Node& node = graph.node({n});
+    std::vector<ValueId> inputs;
+    std::vector<std::string> names;
+    for (const ValueId id : node.inputs) inputs.push_back(mapped(id));
+    for (const ValueId id : node.outputs) names.push_back(graph.value(id).name);
+    const std::string fields = fields_text(node.op);
+    const std::string with = replaced(fields);
+    const auto made = to.add(with == fields ? node.op : parse_op(name_of(node.op), with), inputs, node.name, names);
+    for (size_t o = 0; o < made.size(); ++o) map[size_t(node.outputs[o].index)] = made[o];
+  }
+  for (const GraphOutput& output : graph.outputs()) to.add_output(output.name, mapped(output.value));
+  return to;
+}
+
 // Where past positions and new ones are joined, heads come behind positions: so attentions of several heads are
 // recognised, and rows of positions are appended whole.
-void join_by_positions(Graph& graph, const Pairs& pairs) {
-  const auto outputs = graph.outputs();
-  for (const auto& pair : pairs)
-    for (const GraphOutput& output : outputs) {
+void join_by_positions(Graph& graph, const Pairs& pairs, int64_t most) {
+  struct Joined {
+    GraphOutput output;
+    ValueId past, rows;  // [B,G,P,D] and [B,G,S,D]
+    std::string name;
+  };
+  std::vector<Joined> found;
+  const auto sizes = sizes_of(graph, pairs);
+  for (const auto& [past, present] : pairs)
+    for (const GraphOutput& output : graph.outputs()) {
       const Node* node = graph.producer(output.value);
-      if (output.name != pair.second || !node || !node->op.is<ops::Concat>() || node->op.get<ops::Concat>().axis != 2 ||
-          node->inputs.size() != 2 || graph.type(output.value).rank() != 4 ||
-          graph.value(node->inputs[0]).name != pair.first)
+      if (output.name != present || !node || graph.type(output.value).rank() != 4) continue;
+      if (node->op.is<ops::Concat>() && node->op.get<ops::Concat>().axis == 2 && node->inputs.size() == 2 &&
+          graph.value(node->inputs[0]).name == past) {
+        found.push_back({output, node->inputs[0], node->inputs[1], node->name});
         continue;
-      const std::string name = node->name;
-      const std::vector<ValueId> from = node->inputs;
-      const auto turned = [&](ValueId x) { return graph.add_single(ops::Transpose{{0, 2, 1, 3}}, {x}, name); };
-      const ValueId joined = graph.add_single(ops::Concat{1}, {turned(from[0]), turned(from[1])}, name);
-      graph.replace(output.value, turned(joined));
-      graph.add_output(joined_name(output.name), joined);
+      }
+      const ValueId rows = sizes ? appended_rows(graph, output.value, past, *sizes, most) : ValueId{};
+      for (const ValueId id : graph.inputs())
+        if (rows.valid() && graph.value(id).name == past) found.push_back({output, id, rows, node->name});
     }
+  for (const Joined& of : found) {
+    const auto turned = [&](ValueId x) { return graph.add_single(ops::Transpose{{0, 2, 1, 3}}, {x}, of.name); };
+    const ValueId joined = graph.add_single(ops::Concat{1}, {turned(of.past), turned(of.rows)}, of.name);
+    graph.replace(of.output.value, turned(joined));
+    graph.add_output(joined_name(of.output.name), joined);
+  }
   graph.compact();
 }
 
 // Recognises attentions whatever the device takes.
-Graph prepared(Graph graph, const Pairs& pairs, const PassOptions& options) {
+Graph prepared(Graph graph, const Pairs& pairs, int64_t most, const PassOptions& options) {
   run_passes(graph, options);
-  join_by_positions(graph, pairs);
+  join_by_positions(graph, pairs, most);
   const PassFunction recognise = [](Graph& g, const PassOptions&) {
     return recognise_attention(g, [](const Graph&, const Op&, const std::vector<ValueId>&) { return true; });
   };
@@ -101,6 +308,7 @@ class Keeper {
   Graph run() {
     find_pairs();
     find_attentions();
+    find_counted();
     for (const Cached& cached : attentions_) check_mask(cached);
     check_tables();
     find_needed();
@@ -126,17 +334,14 @@ class Keeper {
   std::vector<ValueId> map_;  // by value of from_
   std::vector<Past> pasts_;
   std::vector<Cached> attentions_;
+  std::map<ValueId, Counts> counted_;
   std::map<ValueId, bool> checked_;  // masks
   std::vector<char> needed_;         // by node
   ValueId tokens_, mask_, positions_;
   Dim batch_, queries_, length_;  // B, S, P
   ValueId lengths_, counts_, total_, rows_count_, next_lengths_;
   ValueId past_tokens_, settings_, draws_;
-
-  template <class... Parts>
-  [[noreturn]] static void refuse(const Parts&... parts) {
-    fail(ErrorKind::unsupported, "its past keys and values cannot become caches: ", parts...);
-  }
+  ValueId counted_on_;  // places()
 
   // ---- what there is ----
 
@@ -149,7 +354,7 @@ class Keeper {
   void find_pairs() {
     std::vector<std::string> outputs;
     for (const GraphOutput& output : from_.outputs()) outputs.push_back(output.name);
-    tokens_ = input(caches::kTokens), mask_ = input("attention_mask"), positions_ = input("position_ids");
+    tokens_ = input(caches::kTokens), mask_ = input(kMask), positions_ = input(kPositions);
     if (!tokens_.valid() || from_.type(tokens_).rank() != 2 || from_.type(tokens_).dtype != DType::i64)
       refuse("it has no input ", caches::kTokens, " i64[batch,sequence]", kHow);
     batch_ = from_.type(tokens_).shape[0], queries_ = from_.type(tokens_).shape[1];
@@ -207,7 +412,10 @@ class Keeper {
       const auto keys = past_of(node.inputs[1]), values = past_of(node.inputs[2]);
       if (!keys && !values) continue;
       if (!keys || !values) refuse("'", node.name, "' reads keys or values that are not past and new ones");
-      if (node.inputs.size() > 4 && node.inputs[4].valid()) refuse("'", node.name, "' has lengths of its own");
+      if (node.inputs.size() > 4 && node.inputs[4].valid() &&
+          (op->right != 0 || !op->from_end ||
+           counts_of(from_, node.inputs[4], sizes(), options_.positions) != Counts::all))
+        refuse("'", node.name, "' has lengths of its own");
       const bool open = op->right < 0, causal = op->right == 0 && op->from_end;
       if (!(open || causal) || (op->left >= 0 && !op->from_end))
         refuse("'", node.name, "' sees ", op->left, " keys to the left and ", op->right,
@@ -221,62 +429,45 @@ class Keeper {
                "' (products and a softmax in another form than those that are known)");
   }
 
-  // ---- masks ----
+  // ---- numbers of positions ----
 
-  // The part of the graph that makes `value`, as a graph whose inputs are those that it needs.
-  Graph part_of(ValueId value) const {
-    std::vector<char> needed(size_t(from_.node_count()), 0), read(size_t(from_.value_count()), 0);
-    read[size_t(value.index)] = 1;
-    for (int32_t n = from_.node_count(); n-- > 0;) {
-      const Node& node = from_.node({n});
-      for (const ValueId output : node.outputs) needed[size_t(n)] |= read[size_t(output.index)];
-      if (!needed[size_t(n)]) continue;
-      for (const ValueId id : node.inputs)
-        if (id.valid()) read[size_t(id.index)] = 1;
-    }
-    Graph part;
-    std::map<ValueId, ValueId> map;
-    for (const ValueId id : from_.inputs())
-      if (read[size_t(id.index)]) map[id] = part.add_input(from_.value(id).name, from_.type(id));
-    const auto mapped = [&](ValueId id) {
-      if (!id.valid()) return id;
-      const auto it = map.find(id);
-      if (it != map.end()) return it->second;
-      return map[id] = part.add_constant(from_.value(id).name, *from_.constant(id));
-    };
+  Sizes sizes() const { return {batch_, queries_, length_}; }
+
+  // Integers that follow from sizes and from attention_mask alone, and are read by something else: where they are the
+  // number of a row's positions, or count new ones on, the graph with caches has them by its lengths.
+  void find_counted() {
+    std::vector<char> sizes_alone(size_t(from_.value_count()), 0), follows(size_t(from_.value_count()), 0);
+    if (mask_.valid()) sizes_alone[size_t(mask_.index)] = follows[size_t(mask_.index)] = 1;
+    std::set<ValueId> found;
     for (int32_t n = 0; n < from_.node_count(); ++n) {
-      if (!needed[size_t(n)]) continue;
       const Node& node = from_.node({n});
-      std::vector<ValueId> inputs;
-      for (const ValueId id : node.inputs) inputs.push_back(mapped(id));
-      const auto made = part.add(node.op, inputs, node.name);
-      for (size_t o = 0; o < made.size(); ++o) map[node.outputs[o]] = made[o];
+      const bool is_shape = node.op.is<ops::ShapeOf>();
+      bool alone = !is_float(from_.type(node.outputs[0]).dtype), after = false;
+      for (const ValueId id : node.inputs) {
+        if (!id.valid()) continue;
+        alone = alone && (is_shape || from_.constant(id) || sizes_alone[size_t(id.index)]);
+        after = after || follows[size_t(id.index)];
+        if (is_shape)
+          for (const Dim& dim : from_.type(id).shape) after = after || dim.substitute({{length_.text(), 0}}) != dim;
+      }
+      for (const ValueId id : node.outputs)
+        sizes_alone[size_t(id.index)] = alone, follows[size_t(id.index)] = alone && after;
+      if (alone) continue;
+      for (const ValueId id : node.inputs)
+        if (id.valid() && id != mask_ && follows[size_t(id.index)]) found.insert(id);
     }
-    part.add_output("part", mapped(value));
-    return part;
+    for (const ValueId id : found) {
+      const TensorType& type = from_.type(id);
+      if (type.dtype != DType::i64 || type.rank() == 0 || type.shape[0] != batch_) continue;
+      const auto others = std::count_if(type.shape.begin() + 1, type.shape.end(),
+                                        [&](const Dim& dim) { return dim != Dim(1) && dim != queries_; });
+      if (others || std::count(type.shape.begin(), type.shape.end(), queries_) > 1) continue;
+      const Counts counts = counts_of(from_, id, sizes(), options_.positions);
+      if (counts != Counts::none) counted_.emplace(id, counts);
+    }
   }
 
-  // What `part` gives for one row with `past` positions before `queries` new ones.
-  Tensor value_of(const Graph& part, int64_t past, int64_t queries) const {
-    const Bindings sizes{{batch_.text(), 1}, {queries_.text(), queries}, {length_.text(), past}};
-    std::vector<Tensor> inputs;
-    for (const ValueId id : part.inputs()) {
-      TensorType type = part.type(id);
-      for (Dim& dim : type.shape) dim = dim.substitute(sizes);
-      if (!type.is_concrete()) refuse("what tokens see depends on '", part.value(id).name, "' ", part.type(id));
-      Tensor tensor(type.dtype, type.dims());
-      const std::string& name = part.value(id).name;
-      if (name == "attention_mask") {
-        Tensor ones(DType::i64, tensor.dims());
-        std::fill_n(ones.data<int64_t>(), ones.count(), 1);
-        tensor = ones.converted(type.dtype);
-      } else if (name == "position_ids") {
-        for (int64_t i = 0; i < tensor.count(); ++i) tensor.data<int64_t>()[i] = past + i;
-      }
-      inputs.push_back(std::move(tensor));
-    }
-    return run_reference(part, inputs)[0];
-  }
+  // ---- masks ----
 
   void check_mask(const Cached& cached) {
     const Node& node = from_.node(cached.node);
@@ -287,44 +478,42 @@ class Keeper {
       return;
     }
     if (!checked_.emplace(node.inputs[3], true).second) return;
-    const Graph part = part_of(node.inputs[3]);
-    const int64_t most = options_.positions;
-    for (const int64_t queries : {int64_t(1), int64_t(2), int64_t(5)})
-      for (const int64_t past : {int64_t(0), int64_t(1), int64_t(7), most / 2, most - queries}) {
-        if (past < 0 || past + queries > most) continue;
-        const Tensor mask = value_of(part, past, queries);
-        const bool chosen = mask.dtype() == DType::boolean;
-        const ops::MaskStrides at = ops::mask_strides(mask.dims());
-        const std::vector<double> values = mask.to_doubles();
-        const int64_t heads = at.head ? mask.dims()[mask.dims().size() - 3] : 1;
-        for (int64_t h = 0; h < heads; ++h)
-          for (int64_t i = 0; i < queries; ++i)
-            for (int64_t j = 0; j < past + queries; ++j) {
-              const double value = values.at(size_t(h * at.head + i * at.query + j * at.key));
-              const bool sees = j <= past + i;
-              if (!sees && op.right == 0) continue;
-              if (chosen ? (value != 0) == sees : sees ? value == 0 : value <= kSwallows) continue;
-              refuse("with ", past, " past positions and ", queries, " new ones the mask of '", node.name, "' is ",
-                     value, " for token ", i, " and key ", j,
-                     "; a mask that lets each token see all up to its own is known");
-            }
-      }
+    const Graph part = part_of(from_, node.inputs[3]);
+    holds_for_sizes(options_.positions, [&](int64_t past, int64_t queries) {
+      const Tensor mask = value_of(part, sizes(), past, queries);
+      const bool chosen = mask.dtype() == DType::boolean;
+      const ops::MaskStrides at = ops::mask_strides(mask.dims());
+      const std::vector<double> values = mask.to_doubles();
+      const int64_t heads = at.head ? mask.dims()[mask.dims().size() - 3] : 1;
+      for (int64_t h = 0; h < heads; ++h)
+        for (int64_t i = 0; i < queries; ++i)
+          for (int64_t j = 0; j < past + queries; ++j) {
+            const double value = values.at(size_t(h * at.head + i * at.query + j * at.key));
+            const bool sees = j <= past + i;
+            if (!sees && op.right == 0) continue;
+            if (chosen ? (value != 0) == sees : sees ? value == 0 : value <= kSwallows) continue;
+            refuse("with ", past, " past positions and ", queries, " new ones the mask of '", node.name, "' is ", value,
+                   " for token ", i, " and key ", j, "; a mask that lets each token see all up to its own is known");
+          }
+      return true;
+    });
   }
 
   // ---- tables of positions ----
 
   // Each position of the cache must have its row in the tables that position_ids index.
   void check_tables() const {
-    if (!positions_.valid()) return;
     for (int32_t n = 0; n < from_.node_count(); ++n) {
       const Node& node = from_.node({n});
       const auto* gather = node.op.get_if<ops::Gather>();
       if (!gather || gather->kind != ops::GatherKind::axis || !from_.constant(node.inputs[0])) continue;
-      const Graph part = part_of(node.inputs[1]);
-      if (part.inputs().size() != 1 || part.value(part.inputs()[0]).name != from_.value(positions_).name) continue;
+      const Graph part = part_of(from_, node.inputs[1]);
+      const auto counted = counted_.find(node.inputs[1]);
+      const bool counts = counted != counted_.end() && counted->second == Counts::positions;
+      if (!counts && (part.inputs().size() != 1 || part.value(part.inputs()[0]).name != kPositions)) continue;
       const int64_t rows = from_.constant(node.inputs[0])->dims()[size_t(gather->axis)];
       const auto fits = [&](int64_t positions) {
-        const std::vector<double> at = value_of(part, positions - 1, 1).to_doubles();
+        const std::vector<double> at = value_of(part, sizes(), positions - 1, 1).to_doubles();
         return std::all_of(at.begin(), at.end(),
                            [&](double row) { return row >= double(-rows) && row < double(rows); });
       };
@@ -335,8 +524,8 @@ class Keeper {
         (fits(middle) ? most : beyond) = middle;
       }
       fail(ErrorKind::usage, "a cache of ", options_.positions, " positions is longer than the model: '",
-           from_.value(node.inputs[0]).name, "' has ", rows,
-           " rows for position_ids; the largest that works is --cache ", most);
+           from_.value(node.inputs[0]).name, "' has ", rows, " rows for positions; the largest that works is --cache ",
+           most);
     }
   }
 
@@ -370,7 +559,7 @@ class Keeper {
       for (const ValueId output : from_.node({n}).outputs) needed_[size_t(n)] |= read[size_t(output.index)];
       if (!needed_[size_t(n)]) continue;
       for (const ValueId id : inputs_of(n)) {
-        if (!id.valid()) continue;
+        if (!id.valid() || counted_.contains(id)) continue;
         read[size_t(id.index)] = 1;
         const bool past = std::any_of(pasts_.begin(), pasts_.end(), [&](const Past& p) { return p.value == id; });
         if (past)
@@ -424,14 +613,23 @@ class Keeper {
     // S as a number: a constant of each plan.
     rows_count_ = add(ops::ShapeOf{.start = 1, .end = 2}, {map_[size_t(tokens_.index)]}, "new_positions");
     total_ = add(ops::Pointwise{of_two(Scalar::add)}, {lengths_, rows_count_}, "all_positions");
-    if (!positions_.valid()) return;
+    if (positions_.valid()) map_[size_t(positions_.index)] = places();
+    for (const auto& [id, counts] : counted_) {
+      const ValueId value = counts == Counts::past ? lengths_ : counts == Counts::all ? total_ : places();
+      map_[size_t(id.index)] = add(ops::Reshape{from_.type(id).shape}, {value}, from_.value(id).name);
+    }
+  }
+
+  // i64 [B,S]: those of the new ones.
+  ValueId places() {
+    if (counted_on_.valid()) return counted_on_;
     const auto number = [&](int64_t n) { return to_.add_constant("number", Tensor::of<int64_t>({}, {n})); };
     const ValueId range =
         add(ops::Range{}, {number(0), add(ops::Reshape{Shape{}}, {rows_count_}, "new_positions"), number(1)}, "range");
-    map_[size_t(positions_.index)] = add(ops::Pointwise{of_two(Scalar::add)},
-                                         {add(ops::Reshape{{batch_, 1}}, {lengths_}, "first_positions"),
-                                          add(ops::Reshape{{1, queries_}}, {range}, "range")},
-                                         "position_ids");
+    return counted_on_ = add(ops::Pointwise{of_two(Scalar::add)},
+                             {add(ops::Reshape{{batch_, 1}}, {lengths_}, "first_positions"),
+                              add(ops::Reshape{{1, queries_}}, {range}, "range")},
+                             kPositions);
   }
 
   ValueId appended(size_t which, std::string_view name) {
@@ -515,7 +713,8 @@ class Keeper {
       std::vector<std::string> names;
       for (const ValueId output : node.outputs) names.push_back(from_.value(output).name);
       const auto made = to_.add(node.op, inputs, node.name, names);
-      for (size_t o = 0; o < made.size(); ++o) map_[size_t(node.outputs[o].index)] = made[o];
+      for (size_t o = 0; o < made.size(); ++o)
+        if (!counted_.contains(node.outputs[o])) map_[size_t(node.outputs[o].index)] = made[o];
     }
     bool logits = false;
     for (const GraphOutput& output : from_.outputs()) {
@@ -544,7 +743,7 @@ class Keeper {
 Graph keep_caches(const Graph& graph, const CacheOptions& options, const PassOptions& passes) {
   if (options.positions < 1) fail(ErrorKind::usage, "a cache of ", options.positions, " positions");
   const Pairs pairs = pairs_of(graph, options);
-  const Graph ready = prepared(graph, pairs, passes);
+  const Graph ready = prepared(with_known_positions(graph, pairs), pairs, options.positions, passes);
   return Keeper(ready, pairs, options).run();
 }
 
