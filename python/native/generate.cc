@@ -77,8 +77,18 @@ class PyGenerator {
     return generator_->next();
   }
   Generator& get() { return *generator_; }
+  // Goes on by `reader`, a fork of its own.
+  std::unique_ptr<PyGenerator> fork(nb::object reader, std::optional<uint64_t> seed) {
+    std::unique_ptr<PyGenerator> other(new PyGenerator(std::move(reader)));
+    const KeepCurrentGpu kept(reader_.of_gpu());
+    const WithoutGil released;
+    other->generator_ = generator_->fork(other->reader_.get(), seed);
+    return other;
+  }
 
  private:
+  explicit PyGenerator(nb::object reader) : owner_(std::move(reader)), reader_(nb::cast<PyReader&>(owner_)) {}
+
   nb::object owner_;
   PyReader& reader_;
   std::unique_ptr<Generator> generator_;
@@ -101,6 +111,7 @@ void bind_generate(nb::module_& module) {
   nb::class_<PyGenerator>(module, "Generator")
       .def(nb::init<nb::object, const std::vector<std::vector<int64_t>>&, nb::dict>())
       .def("next", &PyGenerator::next)
+      .def("fork", &PyGenerator::fork, nb::arg("reader"), nb::arg("seed").none())
       .def("why", [](PyGenerator& self, int64_t row) { return self.get().why(row); })
       .def("end", [](PyGenerator& self, int64_t row, const std::string& why) { self.get().end(row, why); })
       .def_prop_ro("first_ms", [](PyGenerator& self) { return self.get().first_ms(); })

@@ -36,7 +36,7 @@ try:
     from ._data import Data
     from ._build import LayerDecision, MixedPrecision, Timings, build
     from ._bench import BenchResult, Comparison, bench, compare, load_results, save_results
-    from ._generate import Generation, Token, generate
+    from ._generate import GeneratedRow, Generation, Generations, Token, generate
     from ._evaluate import Evaluation, McNemar, OutputDifference, Perplexity, Share, evaluate
     from ._study import StudiedPrecision, Study, study
     from ._log import set_log_callback
@@ -77,8 +77,10 @@ __all__ = [
     "FileError",
     "Finding",
     "Gate",
-    "Generation",
     "GatedRun",
+    "GeneratedRow",
+    "Generation",
+    "Generations",
     "Graph",
     "LayerDecision",
     "MachineError",

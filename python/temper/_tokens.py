@@ -2,6 +2,7 @@
 """Text to tokens and back by the library tokenizers, for this package and for the program (python -m temper tokenize FILE)."""
 from __future__ import annotations
 
+import copy
 import json
 import os
 import pathlib
@@ -59,6 +60,11 @@ class GrowingText:
 
     def rest(self) -> str:
         return self._take(self._piece(True), True)
+
+    def copy(self) -> GrowingText:
+        other = copy.copy(self)
+        other._ids = list(self._ids)
+        return other
 
     def _piece(self, last: bool) -> str:
         if self._known == len(self._ids):

@@ -175,6 +175,48 @@ class GenerateTest(Case):
         with self.assertRaisesRegex(temper.Error, "a cache of 65 positions is longer than the model: 'cos_cache' has 64 rows.*cache=64"):
             temper.build(grouped(), cache=65, measure=False, timing_cache=None)
 
+    def test_several_prompts_of_different_lengths_go_on_together(self):
+        prompts = [[3, 1, 4, 1, 5, 9], [7], [2, 2]]
+        for seed in (None, 4):
+            options = {} if seed is None else {"temperature": 3.0, "top_k": 9, "seed": seed}
+            generations = temper.generate(model(), prompts, max_tokens=8, cache=32, measure=False, timing_cache=None, threads=1, **options)
+            steps = list(generations)
+            self.assertEqual(len(steps), 8)
+            for at, row in enumerate(generations.rows):
+                self.assertEqual((row.prompt_ids, row.why, row.ids), (tuple(prompts[at]), "most", [step[at].id for step in steps]))
+                if seed is None:
+                    self.assertEqual(row.ids, greedy(prompts[at], 8))
+            self.assertGreater(generations.tokens_per_second, 0)
+        ends = temper.generate(model(), [[3, 1], [7]], max_tokens=4, stop_ids=[greedy([7], 1)[0]], cache=32, measure=False, timing_cache=None)
+        next(ends)
+        self.assertEqual((ends.rows[1].why, ends.rows[1].ids), ("end", greedy([7], 1)))
+        for step in ends:
+            self.assertIsNone(step[1])
+        with self.assertRaisesRegex(temper.Error, "the engine has a batch of 1, and there are 2 prompts"):
+            temper.generate(self.engine, [[1], [2]])
+
+    def test_a_fork_of_a_generation_goes_on_by_itself(self):
+        generation = temper.generate(self.engine, [3, 1, 4], max_tokens=8)
+        first = [next(generation).id, next(generation).id]
+        fork = generation.fork()
+        self.assertEqual((fork.ids, fork.prompt_ids), (first, (3, 1, 4)))
+        self.assertEqual([token.id for token in generation], greedy([3, 1, 4], 8)[2:])
+        self.assertEqual((fork.ids, fork.why), (first, ""))
+        self.assertEqual([token.id for token in fork], greedy([3, 1, 4], 8)[2:])
+
+    def test_one_prompt_is_read_once_for_answers_of_several_seeds(self):
+        options = {"max_tokens": 12, "temperature": 4.0, "top_p": 0.95}
+        read = temper.generate(self.engine, [3, 1, 4, 1, 5], **options)
+        for seed in (1, 2, 3):
+            alone = [token.id for token in temper.generate(self.engine, [3, 1, 4, 1, 5], seed=seed, **options)]
+            self.assertEqual([token.id for token in read.fork(seed=seed)], alone)
+        next(read), next(read)
+        one, two = read.fork(seed=8), read.fork(seed=9)
+        self.assertEqual(one.ids, two.ids)
+        self.assertNotEqual([token.id for token in one], [token.id for token in two])
+        with self.assertRaisesRegex(temper.UsageError, "seed is -1"):
+            read.fork(seed=-1)
+
     def test_what_cannot_be_generated_is_refused(self):
         for words, arguments in (("outside of the vocabulary of 13", {"prompt": [13]}), ("empty", {"prompt": []}), ("do not fit", {"prompt": [1] * 33}), ("needs a tokenizer", {"prompt": "text"}),
                                  ("top-p", {"prompt": [1], "top_p": 2.0}), ("temperature", {"prompt": [1], "temperature": -1.0}), ("stop needs", {"prompt": [1], "stop": "x"}),

@@ -131,6 +131,12 @@ std::byte* TokenReader::draws_there() const {
 
 int64_t TokenReader::room() const { return positions_ - *std::max_element(lengths_.begin(), lengths_.end()); }
 
+void TokenReader::take_back() {
+  ahead_.reset();
+  for (int64_t& length : lengths_)
+    if (length > 0) --length;
+}
+
 std::unique_ptr<TokenReader> TokenReader::fork() {
   auto other = std::make_unique<TokenReader>(engine_);
   other->session_ = session_->fork();
@@ -347,6 +353,33 @@ Generator::Generator(TokenReader& reader, std::vector<std::vector<int64_t>> prom
   ended_.resize(rows_.size());
   each_.resize(rows_.size());
   first_ms_ = ms_since(start);
+}
+
+Generator::Generator(TokenReader& reader, const Generator& other)
+    : reader_(reader),
+      rows_(other.rows_),
+      options_(other.options_),
+      ended_(other.ended_),
+      last_(other.last_),
+      each_(other.each_),
+      first_ms_(other.first_ms_),
+      rest_ms_(other.rest_ms_),
+      given_(other.given_),
+      steps_(other.steps_) {}
+
+std::unique_ptr<Generator> Generator::fork(TokenReader& reader, std::optional<uint64_t> seed) const {
+  std::unique_ptr<Generator> other(new Generator(reader, *this));
+  if (!seed) return other;
+  other->options_.sample.seed = *seed;
+  // What comes behind the tokens that were read was drawn when they were: the last of them is read once more.
+  if (last_.empty()) {
+    reader.take_back();
+    for (const std::vector<int64_t>& row : rows_) other->last_.push_back(row.back());
+  }
+  std::vector<int64_t> firsts;
+  for (int64_t row = 0; row < reader.batch(); ++row) firsts.push_back(reader.length(row) + 1);
+  reader.sample_by(other->options_.sample, firsts);
+  return other;
 }
 
 std::vector<int64_t> Generator::next() {

@@ -25,7 +25,9 @@ class TokenReader {
   int64_t vocabulary() const { return vocabulary_; }  // tokens are 0 to vocabulary - 1
   int64_t length(int64_t row) const { return lengths_.at(size_t(row)); }
   int64_t room() const;  // of the longest row
-  void reset();          // all rows are empty
+  // The last token of each row that has one counts as not read, and is to be read again before next() is asked for.
+  void take_back();
+  void reset();  // all rows are empty
 
   // How next() is chosen from here on; at first it is the largest logit. A row's first number is drawn for the token
   // behind firsts[row] tokens, and for each token behind that there is one. Throws Error{usage} as check() does.
@@ -103,6 +105,9 @@ class Generator {
   // end_with (which is given out), or where the caches are full.
   // Throws Error{bad_file} where a row's logits are NaN or infinite, and again when asked again: no row goes on then.
   std::vector<int64_t> next();
+  // The same rows by `reader`, a fork of this one's, which go on by themselves; with a seed the tokens from here on are
+  // drawn by that one.
+  std::unique_ptr<Generator> fork(TokenReader& reader, std::optional<uint64_t> seed = std::nullopt) const;
   // Why a row has ended; "" while it has not: "end", "most", "room".
   const std::string& why(int64_t row) const { return ended_.at(size_t(row)); }
   void end(int64_t row, const std::string& why) { ended_.at(size_t(row)) = why; }
@@ -114,9 +119,11 @@ class Generator {
   int64_t steps() const { return steps_; }   // calls of next() that gave tokens
 
  private:
+  Generator(TokenReader& reader, const Generator& other);
+
   TokenReader& reader_;
   std::vector<std::vector<int64_t>> rows_;
-  const GenerateOptions options_;
+  GenerateOptions options_;
   std::vector<std::string> ended_;
   std::vector<int64_t> last_, each_;  // the token to read next, by row, none where all are read; tokens given
   double first_ms_ = 0, rest_ms_ = 0;

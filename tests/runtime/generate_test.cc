@@ -308,6 +308,26 @@ TEST(Generator, GivesTheSameTokensForTheSameSeed) {
   EXPECT_NE(drawn(1)[0], drawn(1)[1]);
 }
 
+TEST(Generator, AForkIsDrawnByASeedOfItsOwn) {
+  const auto engine = engine_of(2, 32, 4);
+  const std::vector<std::vector<int64_t>> prompts{{3, 1, 4}, {10}};
+  GenerateOptions options{.sample = {.temperature = 4, .top_k = 8, .seed = 1}, .most = 12};
+  TokenReader reader(engine);
+  Generator read(reader, prompts, options);
+  for (const uint64_t seed : {1, 2}) {
+    const auto by_fork = reader.fork();
+    const auto fork = read.fork(*by_fork, seed);
+    options.sample.seed = seed;
+    TokenReader alone(engine);
+    Generator generator(alone, prompts, options);
+    EXPECT_EQ(all_of(*fork, 2), all_of(generator, 2)) << seed;
+  }
+  read.next(), read.next();
+  const auto by_fork = reader.fork();
+  const auto same = read.fork(*by_fork);
+  EXPECT_EQ(all_of(*same, 2), all_of(read, 2));
+}
+
 TEST(TokenReader, HasLogitsWhereTheyWereAskedFor) {
   TokenReader reader(engine_of(2, 16, 4));
   EXPECT_NE(error_of([&] { reader.logits(0); }).find("not asked for"), std::string::npos);
