@@ -218,7 +218,7 @@ class GenerateTest(Case):
             read.fork(seed=-1)
 
     def test_what_cannot_be_generated_is_refused(self):
-        for words, arguments in (("outside of the vocabulary of 13", {"prompt": [13]}), ("empty", {"prompt": []}), ("do not fit", {"prompt": [1] * 33}), ("needs a tokenizer", {"prompt": "text"}),
+        for words, arguments in (("outside of the vocabulary of 13", {"prompt": [13]}), ("empty", {"prompt": []}), ("a prompt of 33 tokens does not fit into a cache of 32 positions", {"prompt": [1] * 33}), ("needs a tokenizer", {"prompt": "text"}),
                                  ("top-p", {"prompt": [1], "top_p": 2.0}), ("temperature", {"prompt": [1], "temperature": -1.0}), ("stop needs", {"prompt": [1], "stop": "x"}),
                                  ("cannot be changed", {"prompt": [1], "cache": 8}), ("is not there", {"prompt": "text", "tokenizer": "/nowhere"})):  # fmt: skip
             with self.subTest(words=words), self.assertRaisesRegex(temper.Error, words):

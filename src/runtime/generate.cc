@@ -182,6 +182,9 @@ void TokenReader::read(const std::vector<std::vector<int64_t>>& tokens, bool wan
     for (const int64_t token : tokens[row])
       if (token < 0 || token >= vocabulary_)
         fail(ErrorKind::usage, "the token ", token, " is outside of the vocabulary of ", vocabulary_);
+    if (lengths_[row] == 0 && int64_t(tokens[row].size()) > positions_)
+      fail(ErrorKind::usage, "a prompt of ", tokens[row].size(), " tokens does not fit into a cache of ", positions_,
+           " positions; build with a larger --cache, or give less");
     if (int64_t(tokens[row].size()) > positions_ - lengths_[row])
       fail(ErrorKind::usage, "row ", row, " holds ", lengths_[row], " of ", positions_, " positions, and ",
            tokens[row].size(), " tokens more do not fit; build with a larger --cache, or give less");

@@ -144,11 +144,13 @@ TEST(GenerateVerb, RefusesWithWhatToDo) {
   refused("--prompt-ids 1 --prompt-ids 2", "a batch of 1");
   refused("--prompt-ids 1 --top-p 0", "top-p");
   refused("--prompt-ids 1 --stop-ids 11", "vocabulary");
+  for (const char* seed : {"-1", "x", "1.5", "18446744073709551616"})
+    refused(concat("--prompt-ids 1 --temperature 1 --seed ", seed), "a whole number from 0 to 2^64-1");
   refused("--prompt a --tokenizer nowhere.json", "does not exist", ErrorKind::bad_file);
   refused("--prompt a --python /nowhere/python3", "library tokenizers", ErrorKind::unsupported);
   std::string ids = "1";
   for (int i = 0; i < 32; ++i) ids += ",1";
-  refused("--prompt-ids " + ids, "do not fit");
+  refused("--prompt-ids " + ids, "a prompt of 33 tokens does not fit into a cache of 32 positions");
   refused("--prompt-ids 1 --cache 8", "--cache cannot change it");
 }
 

@@ -228,7 +228,7 @@ TEST(Generator, IsAsItWasBehindARefusedPrompt) {
 TEST(Generator, RefusesPromptsAndSettings) {
   TokenReader reader(engine_of(1, 8, 4));
   EXPECT_NE(error_of([&] { Generator(reader, {{}}, {}); }).find("empty"), std::string::npos);
-  EXPECT_NE(error_of([&] { Generator(reader, {std::vector<int64_t>(9, 1)}, {}); }).find("do not fit"),
+  EXPECT_NE(error_of([&] { Generator(reader, {std::vector<int64_t>(9, 1)}, {}); }).find("does not fit"),
             std::string::npos);
   EXPECT_NE(error_of([&] { Generator(reader, {{1}}, {.end_with = {11}}); }).find("vocabulary"), std::string::npos);
   EXPECT_NE(error_of([&] { Generator(reader, {{1}}, {.sample = {.top_p = 0}}); }).find("top-p"), std::string::npos);

@@ -34,7 +34,7 @@ void json_fields(V& v, T& asked) {
 namespace {
 
 struct Options {
-  std::string model, tokenizer, python;
+  std::string model, tokenizer, python, seed = "0";
   ModelFlags flags;
   std::vector<std::string> prompts, prompt_ids, stops;
   std::vector<int64_t> stop_ids;
@@ -115,6 +115,9 @@ void pipe(const Options& options, Context& context) {
 }
 
 void run(Options& options, Context& context) {
+  const auto seed = parse_number<uint64_t>(options.seed);
+  if (!seed) fail(ErrorKind::usage, "--seed '", options.seed, "': it is a whole number from 0 to 2^64-1");
+  options.generate.sample.seed = *seed;
   check(options.generate.sample);
   if (options.pipe) return pipe(options, context);
   const bool text = !options.prompts.empty();
@@ -240,7 +243,7 @@ void add_generate(Command& verb, Context& context) {
   verb.add_option("--repetition-penalty", sample.repetition_penalty,
                   "factor by which tokens that came before are made less likely; 1 for none")
       .capture_default_str();
-  verb.add_option("--seed", sample.seed, "seed for drawing tokens").capture_default_str();
+  verb.add_option("--seed", options->seed, "seed for drawing tokens").type_name("UINT").capture_default_str();
   verb.add_option("--stop", options->stops, "text to stop at, which is not shown").allow_extra_args(false);
   verb.add_option("--stop-ids", options->stop_ids, "token ids to stop behind").delimiter(',').type_name("IDS");
   verb.add_flag("--ignore-end", options->ignore_end, "go on behind the tokens that end a text");

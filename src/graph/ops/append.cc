@@ -6,7 +6,8 @@
 namespace temper::ops {
 
 void expect_room(int64_t length, int64_t rows, int64_t positions, int64_t batch) {
-  if (length < 0 || length > positions - rows)
+  if (length < 0) fail(ErrorKind::usage, "row ", batch, " of the batch has the length ", length);
+  if (length > positions - rows)
     fail(ErrorKind::usage, "row ", batch, " of the batch holds ", length, " positions: ", rows,
          " more do not fit into a cache of ", positions);
 }
