@@ -222,7 +222,7 @@ DEVICE bool find_token(Shared& s, const Row& row, u32 count, u64 weight, const P
   return true;
 }
 
-extern "C" __global__ void CLUSTER __launch_bounds__(THREADS)
+extern "C" __global__ void CLUSTER __launch_bounds__(THREADS, 1)
     sample(const float* logits, const i64* tokens, const i64* lengths, const double* settings, const double* draws,
            i64* out, i64* flaws, float* penalised, const Parameters p) {
   Shared& s = *reinterpret_cast<Shared*>(dynamic_shared());
