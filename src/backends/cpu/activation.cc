@@ -6,6 +6,7 @@
 
 #include "backends/cpu/isa.h"
 #include "graph/ops/conv.h"
+#include "graph/ops/conv_transpose.h"
 
 namespace temper {
 
@@ -72,10 +73,12 @@ inline void activate_all(const Activation& activation, float* y, int64_t n) {
 }  // namespace
 
 ActivatedEpilogue activated_epilogue(const Problem& problem, Layout layout, bool adds_residual) {
+  const auto* const transposed = problem.op.is<ops::ConvTranspose>() ? &problem.op.get<ops::ConvTranspose>() : nullptr;
+  const Program& program = transposed ? transposed->epilogue : problem.op.get<ops::Conv>().epilogue;
   ActivatedEpilogue epilogue;
   for (const Absorb how : {Absorb::all, Absorb::bias_and_relu, Absorb::bias_only}) {
-    epilogue.absorbed = absorb_epilogue(problem.op.get<ops::Conv>().epilogue, DType::f32, extra_types(problem, 2),
-                                        problem.outputs[0].type, 1, layout, how);
+    epilogue.absorbed =
+        absorb_epilogue(program, DType::f32, extra_types(problem, 2), problem.outputs[0].type, 1, layout, how);
     if (epilogue.absorbed.stored != DType::f32) continue;
     const bool residual = adds_residual && is_residual_first(problem, epilogue.absorbed);
     if (const auto activation = activation_of(epilogue.absorbed, residual)) {
