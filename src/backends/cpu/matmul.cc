@@ -43,7 +43,30 @@ memory::desc operand(DType dtype, const Dims& dims, bool transposed, size_t rank
   return memory::desc(full, dnnl_dtype(dtype), strides);
 }
 
-// inner: a [M,K] times weights [N,K] -> [M,N], all leading axes of a folded into M.
+// One matrix b multiplies the rows of all leading axes of a: [M,K] times [K,N]. `problem` itself where an epilogue's
+// input tells these axes apart.
+Problem as_rows(const Problem& problem) {
+  const Dims a = problem.inputs[0].dims(), b = problem.inputs[1].dims(), y = problem.outputs[0].dims();
+  if (y.size() == 2 || problem.op.get<ops::MatMul>().transpose_a) return problem;
+  for (size_t i = 0; i + 2 < b.size(); ++i)
+    if (b[i] != 1) return problem;
+  const int64_t n = y.back(), m = element_count(Dims(y.begin(), y.end() - 1));
+  Problem rows = problem;
+  for (size_t i = 2; i < rows.inputs.size(); ++i) {
+    Shape& shape = rows.inputs[i].type.shape;
+    const Dims own = problem.inputs[i].dims();
+    if (own == y) shape = {Dim(m), Dim(n)};
+    else if (element_count(own) == 1) shape = {};
+    else if (own.back() == n && element_count(own) == n) shape = {Dim(n)};
+    else return problem;
+  }
+  rows.inputs[0].type.shape = {Dim(m), Dim(a.back())};
+  rows.inputs[1].type.shape = {Dim(b[b.size() - 2]), Dim(b.back())};
+  rows.outputs[0].type.shape = {Dim(m), Dim(n)};
+  return rows;
+}
+
+// `problem` as rows. inner: by weights [N,K].
 Built describe(const Problem& problem, bool inner) {
   const auto& op = problem.op.get<ops::MatMul>();
   const Dims a = problem.inputs[0].dims(), b = problem.inputs[1].dims(), y = problem.outputs[0].dims();
@@ -51,20 +74,15 @@ Built describe(const Problem& problem, bool inner) {
   const TensorType& output = problem.outputs[0].type;
   const size_t rank = y.size();
   Built built;
+  if (inner && rank != 2) return built;
+  built.epilogue =
+      absorb_epilogue(op.epilogue, dtype, extra_types(problem, 2), output, rank - 1, Layout::plain, Absorb::all);
   dnnl::primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  attributes.set_post_ops(built.epilogue.post_ops);
   if (inner) {
-    const int64_t k = op.transpose_b ? b.back() : b[b.size() - 2], n = y.back(), m = element_count(y) / n;
-    // Seen as [M,N], an extra input of full shape is [M,N] and a vector along N stays one.
-    std::vector<TensorType> extras = extra_types(problem, 2);
-    for (TensorType& type : extras)
-      if (type.shape == output.shape) type.shape = {Dim(m), Dim(n)};
-    const TensorType flat = type_of(output.dtype, {m, n});
-    for (const TensorType& type : extras)
-      if (type.shape.size() > 2) return built;
-    built.epilogue = absorb_epilogue(op.epilogue, dtype, extras, flat, 1, Layout::plain, Absorb::all);
+    const int64_t m = y[0], n = y[1], k = a[1];
     if (!built.epilogue.rest.is_identity()) return built;
-    attributes.set_post_ops(built.epilogue.post_ops);
     built.stored_weights =
         op.transpose_b ? dnnl_plain_desc(dtype, {n, k}) : memory::desc({n, k}, dnnl_dtype(dtype), Dims{1, n});
     built.inner = dnnl_try([&] {
@@ -77,9 +95,6 @@ Built describe(const Problem& problem, bool inner) {
     });
     return built;
   }
-  built.epilogue =
-      absorb_epilogue(op.epilogue, dtype, extra_types(problem, 2), output, rank - 1, Layout::plain, Absorb::all);
-  attributes.set_post_ops(built.epilogue.post_ops);
   const memory::desc src = operand(dtype, a, op.transpose_a, rank),
                      dst = operand(built.epilogue.stored, y, false, rank);
   built.stored_weights = operand(dtype, b, op.transpose_b, rank);
@@ -145,7 +160,7 @@ Support supports(const Problem& problem, const Device& device) {
   const Dims y = problem.outputs[0].dims(), a = problem.inputs[0].dims();
   if (y.size() > 6) return refused("rank ", y.size());
   if (element_count(y) == 0 || element_count(a) == 0) return refused("an empty tensor");
-  const Built built = describe(problem, false);
+  const Built built = describe(as_rows(problem), false);
   if (auto s = EpilogueTail::supports(problem, built.epilogue.stored, built.epilogue.rest, Layout::plain); !s.yes())
     return refused("its epilogue: ", s.reason);
   return built.matmul ? supported() : refused("oneDNN has no such product");
@@ -161,7 +176,8 @@ std::optional<Absorb> convolution_of(const Config& config) {
   return std::nullopt;
 }
 
-std::vector<Config> configs(const Problem& problem, const Device& device) {
+std::vector<Config> configs(const Problem& given, const Device& device) {
+  const Problem problem = as_rows(given);
   const ThreadScope threads(problem.threads);
   std::vector<Config> result;
   const auto& op = problem.op.get<ops::MatMul>();
@@ -190,7 +206,8 @@ Built choose(const Problem& problem, const Config& config) {
   return built;
 }
 
-Packed build(const Problem& problem, const Config& config, const Device&) {
+Packed build(const Problem& given, const Config& config, const Device&) {
+  const Problem problem = as_rows(given);
   Packed packed;
   packed.consumed.assign(problem.inputs.size(), false);
   if (!packs_weights(problem)) return packed;
@@ -257,12 +274,12 @@ class MatMulKernel final : public Kernel {
 };
 
 std::unique_ptr<Kernel> load(const Problem& problem, const Config& config, const PackedView& packed, const Device&) {
-  return std::make_unique<MatMulKernel>(problem, config, packed);
+  return std::make_unique<MatMulKernel>(as_rows(problem), config, packed);
 }
 
 }  // namespace
 
 extern const Tactic cpu_matmul_onednn;
-const Tactic cpu_matmul_onednn{"cpu.matmul.onednn", 4, supports, configs, build, load};
+const Tactic cpu_matmul_onednn{"cpu.matmul.onednn", 5, supports, configs, build, load};
 
 }  // namespace temper
