@@ -10,6 +10,7 @@
 
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/isa.h"
+#include "backends/cpu/transpose_tiles.h"
 #include "backends/cpu/vectors.h"
 #include "backends/cpu/vmath.h"
 #include "base/checked.h"
@@ -145,14 +146,42 @@ struct Sizes {
   int64_t packed() const { return panels() * hidden * gates * kUnits; }
 };
 
+// Rows of the weights [directions, gates, units, states] become panels, `begin` to `end` of all that there are.
+void pack_panels(const Recurrent& op, const Sizes& s, const float* from, float* to, int64_t begin, int64_t end) {
+  for (int64_t i = begin; i < end; ++i) {
+    const int64_t d = i / s.panels(), at = i % s.panels() * kUnits, units = std::min(kUnits, s.hidden - at);
+    float* group_of = to + d * s.packed();
+    for (const Group& group : groups_of(op)) {
+      const int64_t columns = group.count * kUnits;
+      float* const panel = group_of + at / kUnits * s.hidden * columns;
+      for (int64_t g = 0; g < group.count; ++g) {
+        const float* const rows = from + ((d * s.gates + group.first + g) * s.hidden + at) * s.hidden;
+        float* const columns_of = panel + g * kUnits;
+        const int64_t depth = s.hidden, squares = units == kUnits ? depth / 8 * 8 : 0;
+        const auto bytes = [](int64_t floats) { return floats * int64_t(sizeof(float)); };
+        vectorised_by_8([=] {
+          for (int64_t k = 0; k < squares; k += 8)
+            for (int64_t u = 0; u < kUnits; u += 8)
+              transpose_8x8(reinterpret_cast<const std::byte*>(rows + u * depth + k), bytes(depth),
+                            reinterpret_cast<std::byte*>(columns_of + k * columns + u), bytes(columns));
+        });
+        for (int64_t k = squares; k < depth; ++k)
+          for (int64_t u = 0; u < kUnits; ++u) columns_of[k * columns + u] = u < units ? rows[u * depth + k] : 0.f;
+      }
+      group_of += s.panels() * s.hidden * columns;
+    }
+  }
+}
+
 class RecurrentKernel final : public Kernel {
  public:
   RecurrentKernel(const Problem& problem, std::span<const std::byte> packed)
       : op_(problem.op.get<Recurrent>()),
         s_(problem),
         threads_(std::max(1, problem.threads)),
+        packs_(!problem.inputs[kR].is_constant),
         weights_(reinterpret_cast<const float*>(packed.data())) {
-    expect_packed(packed, size_t(s_.directions * s_.packed()) * sizeof(float));
+    expect_packed(packed, packs_ ? 0 : size_t(s_.directions * s_.packed()) * sizeof(float));
     for (size_t i = 0; i < problem.inputs.size(); ++i) present_[i] = problem.inputs[i].present;
     // As many rows at a time as leave a task for each thread.
     const int64_t each = ceil_div<int64_t>(s_.batch * s_.directions, threads_);
@@ -160,11 +189,23 @@ class RecurrentKernel final : public Kernel {
     chunks_ = s_.batch > 0 ? ceil_div(s_.batch, rows_) : 0;
   }
 
-  bool reads(size_t input) const override { return input != kR; }
-  // Of a task: the states of two steps, the cells, what the reset gate leaves, the products of all panels.
-  int64_t workspace() const override { return tasks() * scratch() * int64_t(sizeof(float)); }
+  bool reads(size_t input) const override { return input != kR || packs_; }
+  // Of a task: the states of two steps, the cells, what the reset gate leaves, the products of all panels. Behind them
+  // the panels of weights that are data.
+  int64_t workspace() const override {
+    return (tasks() * scratch() + (packs_ ? s_.directions * s_.packed() : 0)) * int64_t(sizeof(float));
+  }
 
   void launch(const Buffers& buffers) override {
+    if (packs_) {
+      float* const panels = static_cast<float*>(buffers.workspace) + tasks() * scratch();
+      parallel_for_threads(threads_, s_.directions * s_.panels(),
+                           std::max<int64_t>(1, kWorthThreads / (s_.hidden * s_.gates * kUnits + 1)),
+                           [&](int, int64_t begin, int64_t end) {
+                             pack_panels(op_, s_, static_cast<const float*>(buffers.inputs[kR]), panels, begin, end);
+                           });
+      weights_ = panels;
+    }
     // Few tasks with much to do share out the panels of each step.
     const bool by_panels = tasks() < threads_ && s_.hidden * s_.hidden * s_.gates * rows_ >= kWorthThreads;
     if (by_panels) {
@@ -180,6 +221,7 @@ class RecurrentKernel final : public Kernel {
   Recurrent op_;
   Sizes s_;
   int threads_;
+  bool packs_;  // weights that are data, in each run
   const float* weights_;
   bool present_[8] = {};
   int64_t rows_, chunks_;
@@ -385,7 +427,6 @@ Support supports(const Problem& problem, const Device& device) {
   const Recurrent& op = problem.op.get<Recurrent>();
   if (!op.projected) return refused("the product of its inputs is not taken out of it");
   if (problem.inputs[kX].type.dtype != DType::f32) return refused("not of f32");
-  if (!problem.inputs[kR].is_constant) return refused("its weights are not constant");
   const bool lstm = op.kind == RecurrentKind::lstm, one = op.kind == RecurrentKind::rnn;
   for (const Activation kind : {op.f, one ? op.f : op.g, lstm ? op.h : op.f})
     if (!is_vectorised(kind)) return refused("the activation ", enum_names(Activation{})[size_t(kind)]);
@@ -396,19 +437,12 @@ std::vector<Config> configs(const Problem& problem, const Device&) { return {uni
 
 Packed build(const Problem& problem, const Config&, const Device&) {
   const Sizes s(problem);
-  const Tensor& r = *problem.inputs[kR].constant;
   Packed packed;
-  packed.bytes.resize(size_t(s.directions * s.packed()) * sizeof(float));
-  std::memset(packed.bytes.data(), 0, packed.bytes.size());
-  float* to = reinterpret_cast<float*>(packed.bytes.data());
-  for (int64_t d = 0; d < s.directions; ++d)
-    for (const Group& group : groups_of(problem.op.get<Recurrent>()))
-      for (int64_t panel = 0; panel < s.panels(); ++panel)
-        for (int64_t k = 0; k < s.hidden; ++k)
-          for (int64_t g = group.first; g < group.first + group.count; ++g, to += kUnits)
-            for (int64_t u = 0; u < std::min(kUnits, s.hidden - panel * kUnits); ++u)
-              to[u] = r.data<float>()[((d * s.gates + g) * s.hidden + panel * kUnits + u) * s.hidden + k];
   packed.consumed.assign(problem.inputs.size(), false);
+  if (!problem.inputs[kR].is_constant) return packed;
+  packed.bytes.resize(size_t(s.directions * s.packed()) * sizeof(float));
+  pack_panels(problem.op.get<Recurrent>(), s, problem.inputs[kR].constant->data<float>(),
+              reinterpret_cast<float*>(packed.bytes.data()), 0, s.directions * s.panels());
   packed.consumed[kR] = true;
   return packed;
 }
@@ -420,6 +454,6 @@ std::unique_ptr<Kernel> load(const Problem& problem, const Config&, const Packed
 }  // namespace
 
 extern const Tactic cpu_recurrent;
-const Tactic cpu_recurrent{"cpu.recurrent", 2, supports, configs, build, load};
+const Tactic cpu_recurrent{"cpu.recurrent", 3, supports, configs, build, load};
 
 }  // namespace temper
