@@ -144,6 +144,7 @@ void PointwiseKernel::prepare_axes(const std::vector<TensorType>& types, const D
 Program without_free_casts(const Program& program, const std::vector<TensorType>& types, int& result) {
   Program out = program;
   std::vector<DType> dtypes;
+  dtypes.reserve(types.size());
   for (const TensorType& type : types) dtypes.push_back(type.dtype);
   std::vector<int> same(size_t(program.inputs) + program.steps.size());
   for (size_t v = 0; v < same.size(); ++v) same[v] = int(v);
@@ -169,7 +170,7 @@ void PointwiseKernel::compile(const Program& given, const std::vector<TensorType
   std::vector<bool> needed(size_t(values), false);
   needed[size_t(result_value)] = true;
   for (int s = int(program.steps.size()); s-- > 0;) {
-    if (!needed[size_t(inputs + s)]) continue;
+    if (!needed[size_t(inputs) + size_t(s)]) continue;
     const Step& step = program.steps[size_t(s)];
     for (int a = 0; a < arity_of(step.op); ++a) {
       const size_t arg = size_t(step.args[size_t(a)]);
@@ -287,7 +288,7 @@ void PointwiseKernel::compile(const Program& given, const std::vector<TensorType
     Thread thread;
     thread.table.resize(size_t(out_) + 1);
     for (int s = 0; s < slots; ++s)
-      thread.table[size_t(inputs + s)] = scratch_.raw().data() + t * bytes + s * slot_bytes;
+      thread.table[size_t(inputs) + size_t(s)] = scratch_.raw().data() + t * bytes + s * slot_bytes;
     for (size_t c = 0; c < constants_.size(); ++c)
       thread.table[size_t(inputs + slots) + c] = constants_[c].raw().data();
     thread.spread.resize(size_t(inputs));
@@ -449,6 +450,7 @@ namespace {
 
 std::vector<TensorType> types_of(const std::vector<Port>& ports) {
   std::vector<TensorType> types;
+  types.reserve(ports.size());
   for (const Port& port : ports) types.push_back(port.type);
   return types;
 }

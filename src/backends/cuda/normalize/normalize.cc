@@ -99,7 +99,7 @@ std::optional<Groups> groups_of(const Problem& problem, const Config& config) {
   g.vector = 16 / g.size;
   if (const RowTexts texts(problem, config, g.rows); texts.contiguous) {
     if (texts.n <= kMostHeldRow) return {};
-    while (!texts.aligned(g.vector)) g.vector /= 2;
+    while (g.vector > 1 && !texts.aligned(g.vector)) g.vector /= 2;
     g.samples = texts.rows;
     g.positions = texts.n / g.vector;
     g.channels = g.group = g.vector;
