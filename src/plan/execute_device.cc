@@ -257,10 +257,8 @@ std::span<void* const> DeviceExecutor::run_resident(std::span<const void* const>
   const bool into_graph = stream && queue_.is_captured(*stream);
   if (!into_graph) find_buffers();
   else if (moves_ != arena_.moves())
-    fail(
-        ErrorKind::usage,
-        "the given stream is being captured, and the session is not ready for these shapes: run it once on them before "
-        "the capture begins");
+    fail(ErrorKind::usage, "the given stream is being captured, and the session is not ready for these shapes: ",
+         "run it once on them before the capture begins");
   // A capture has its addresses in it, and its kernels were chosen for aligned ones.
   auto aligned = [](const void* at) { return reinterpret_cast<uintptr_t>(at) % 256 == 0; };
   std::vector<const void*> in = inputs_;

@@ -16,8 +16,8 @@ extern const Recipe pointwise_recipe, reduce_recipe, softmax_recipe, normalize_r
     conv_direct_recipe, conv_gemm_recipe, arg_reduce_recipe, pad_recipe, gather_recipe, grid_sample_recipe,
     roi_align_recipe, lrn_recipe, conv_pipeline_recipe, conv_chain_recipe, conv_shortcut_recipe, matmul_pipeline_recipe,
     matmul_gated_recipe, matmul_rows_recipe, attention_one_recipe, attention_hopper_recipe, attention_recipe,
-    recurrent_cluster_recipe, recurrent_recipe, scatter_recipe, append_recipe, sample_recipe, topk_recipe, cumulative_recipe,
-    range_recipe, nonzero_recipe, nms_recipe, unique_recipe;
+    recurrent_cluster_recipe, recurrent_recipe, scatter_recipe, append_recipe, sample_recipe, topk_recipe,
+    cumulative_recipe, range_recipe, nonzero_recipe, nms_recipe, unique_recipe;
 }
 extern const Tactic cuda_conv_cudnn, cuda_matmul_cublaslt, cuda_matmul_cublaslt_int8, cuda_conv_cublaslt_int8,
     cuda_host;
