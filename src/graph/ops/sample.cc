@@ -52,12 +52,14 @@ Chosen choose(const std::vector<float>& x, double temperature, double top_k, dou
   if (!(temperature > 0) || kept == 1) return {best, sampling::kNone};
 
   std::vector<int64_t> order;
+  order.reserve(ranks.size());
   for (const uint64_t rank : ranks) order.push_back(sampling::token_of(rank));
   if (kept == vocabulary && !(top_p < 1)) std::sort(order.begin(), order.end());
   order.resize(size_t(kept));
   const double scale = sampling::scale_of(temperature);
   const int bits = sampling::weight_bits(vocabulary);
   std::vector<uint64_t> sums;
+  sums.reserve(order.size());
   uint64_t sum = 0;
   for (const int64_t token : order)
     sums.push_back(sum += sampling::weight_of((double(x[size_t(token)]) - double(most)) * scale, bits));

@@ -14,6 +14,7 @@
 //
 // Weights are integers, so that their sums are exact in any order: all kernels give the same token.
 #pragma once
+#include <algorithm>
 #include <bit>
 #include <cmath>
 

@@ -249,6 +249,8 @@ const char* const kProblems[] = {
     "scatter(f32[9,5], i32[3,5]{-9..9}, f32[3,5]) axis=0",
     "scatter(bf16[40,8], i64[30,1]{-40..40}, bf16[30,8]) kind=nd reduction=add",
     "scatter(i64[40], i64[100,1]{0..40}, i64[100]) kind=nd reduction=mul",
+    "sample(f32[1,50257], i64[1,1024,1], i64[1], f64[1,4], f64[1,1024])",
+    "sample(f32[4,1000], i64[4,64,1], i64[4], f64[4,4], f64[4,64])",
     "topk(f16[3,9000]) k=100 axis=1",
     "topk(f64[50,3]) k=7 axis=0 largest=false",
     "cumulative(f16[50,30]) axis=1",
