@@ -61,6 +61,8 @@ CUDA = {
     "grid_sample": ". support",
     "lrn": ". support",
     "matmul": ". support gemm rows",
+    "nms": ". support scan topk",
+    "nonzero": ". support scan",
     "normalize": ". support rows",
     "pad": ". support",
     "pointwise": ". support",
@@ -71,9 +73,11 @@ CUDA = {
     "resize": ". support copy rows",
     "roi_align": ". support",
     "sample": ". support rows",
+    "scan": ". support",
     "scatter": ". support",
     "softmax": ". support rows",
     "topk": ". support",
+    "unique": ". support scan topk",
 }
 # THE list of the GPU's tactics stands above all of them.
 CUDA_LIST = "backends/cuda/tactics.cc"

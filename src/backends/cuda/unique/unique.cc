@@ -39,8 +39,8 @@ Recipe::Work work(const Problem& problem, const Config&, const GpuProperties&) {
   const auto output = [](int i) { return Slot{Slot::Kind::output, i, 0}; };
   const Slot input{Slot::Kind::input, 0, 0}, total = output(4);
   // A thread has a slice or an element.
-  const auto add = [&](std::string entry, std::string_view head, std::vector<Slot> slots, std::vector<uint32_t> last,
-                       int64_t threads) {
+  const auto add = [&](std::string entry, std::string_view head, std::vector<Slot> slots,
+                       const std::vector<uint32_t>& last, int64_t threads) {
     Job job;
     job.overlap = true;
     job.source.text = concat("#include \"backends/cuda/support/memory.cuh\"\nusing Element = ", memory_type(x.dtype),
