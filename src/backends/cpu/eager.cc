@@ -11,6 +11,7 @@
 #include "graph/ops/string_normalize.h"
 #include "graph/ops/string_split.h"
 #include "graph/ops/string_tokenize.h"
+#include "graph/ops/unique.h"
 
 namespace temper {
 
@@ -31,7 +32,7 @@ std::vector<Tensor> run(const Op& given, const std::vector<Tensor>& inputs, std:
     check_types(given, inputs, name);
     return {given.is<ops::NonZero>() ? run_nonzero(inputs[0]) : run_nms(given.get<ops::Nms>(), inputs, threads)};
   }
-  if (given.is<ops::StringNormalize, ops::StringSplit, ops::StringTokenize>()) {
+  if (given.is<ops::StringNormalize, ops::StringSplit, ops::StringTokenize, ops::Unique>()) {
     check_types(given, inputs, name);
     return reference(given, inputs, {});
   }
