@@ -76,10 +76,7 @@ TEST(EmulatedSample, DrawsWhatTheReferenceDraws) {
   }
   for (const int capability : {90, 80}) {
     const testing::EmulatedGpu emulated(capability);
-    cuda::GpuProperties properties;
-    properties.capability = capability;
-    testing::check_lines("sample", lines, emulated.compiler(), emulated.gpu(),
-                         {.recipes = "cuda.sample", .properties = properties});
+    testing::check_lines("sample", lines, emulated.compiler(), emulated.gpu(), {.recipes = "cuda.sample"});
   }
   const testing::EmulatedGpu emulated;
   testing::check_cases("sample", emulated.compiler(), emulated.gpu(), {.recipes = "cuda.sample"});
