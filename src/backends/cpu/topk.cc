@@ -8,6 +8,7 @@
 #include <bit>
 
 #include "backends/cpu/cpu.h"
+#include "backends/cpu/isa.h"
 #include "backends/cpu/rows.h"
 #include "base/threads.h"
 
@@ -71,7 +72,8 @@ class TopKKernel final : public Kernel {
             for (int64_t row = begin; row < end; ++row) {
               const int64_t outer = row / view_.inner, beside = row % view_.inner;
               const T* from = x + outer * view_.n * view_.inner + beside;
-              choose(from, entries);
+              if (k_ == 1) entries[0] = best(from);
+              else choose(from, entries);
               for (int64_t i = 0, to = outer * k_ * view_.inner + beside; i < k_; ++i, to += view_.inner) {
                 const int64_t place = place_of(entries[i]);
                 values[to] = from[place * view_.inner];
@@ -85,19 +87,37 @@ class TopKKernel final : public Kernel {
  private:
   int64_t entry_bytes() const { return size_of(dtype_) == 8 ? int64_t(sizeof(Wider)) : 8; }
 
+  template <class T>
+  Entry<T> entry_of(const T* from, int64_t i) const {
+    using Key = decltype(ascending(T()));
+    const Key key = Key(ascending(from[i * view_.inner]) ^ (largest_ ? ~Key(0) : Key(0)));
+    if constexpr (sizeof(T) == 8) return {key, i};
+    else return uint64_t(key) << 32 | uint64_t(i);
+  }
+
+  // The first of a row.
+  template <class T>
+  Entry<T> best(const T* from) const {
+    Entry<T> found = entry_of(from, 0);
+    Entry<T>* const result = &found;
+    const auto search = [=, this] {
+      Entry<T> least = *result;
+      for (int64_t i = 1; i < view_.n; ++i) least = std::min(least, entry_of(from, i));
+      *result = least;
+    };
+    if constexpr (std::is_same_v<T, float>) vectorised(search);
+    else search();
+    return found;
+  }
+
   // The first k of a row, in order.
   template <class T>
   void choose(const T* from, Entry<T>* entries) const {
-    using Key = decltype(ascending(T()));
-    const Key turned = largest_ ? ~Key(0) : Key(0);
     int64_t count = 0;
     bool full = false;
     Entry<T> last{};
     for (int64_t i = 0; i < view_.n; ++i) {
-      const Key key = Key(ascending(from[i * view_.inner]) ^ turned);
-      Entry<T> entry;
-      if constexpr (sizeof(T) == 8) entry = {key, i};
-      else entry = uint64_t(key) << 32 | uint64_t(i);
+      const Entry<T> entry = entry_of(from, i);
       if (full && !(entry < last)) continue;
       entries[count++] = entry;
       if (count < room_ || i + 1 == view_.n) continue;
@@ -132,6 +152,6 @@ std::unique_ptr<Kernel> load(const Problem& problem, const Config&, const Packed
 }  // namespace
 
 extern const Tactic cpu_topk;
-const Tactic cpu_topk{"cpu.topk", 1, supports, configs, nullptr, load};
+const Tactic cpu_topk{"cpu.topk", 2, supports, configs, nullptr, load};
 
 }  // namespace temper

@@ -3,6 +3,7 @@
 #include "graph/ops/range.h"
 
 #include "graph/ops/broadcast.h"
+#include "graph/ops/concat.h"
 #include "graph/ops/gather.h"
 #include "graph/ops/shape.h"
 #include "onnx/small_types.h"
@@ -85,20 +86,23 @@ void import_ReverseSequence(OnnxNode& node) {
   const TensorType x = node.type(0);
   const int64_t batch = normalize_axis(node.int_attribute("batch_axis", 1), x.rank()),
                 time = normalize_axis(node.int_attribute("time_axis", 0), x.rank());
-  if (batch == time) node.bad("batch_axis and time_axis are the same");
+  if (batch + time != 1) node.bad("batch_axis ", batch, " and time_axis ", time, " are not 0 and 1");
   if (node.type(1).rank() != 1) node.bad("sequence_lens are ", node.type(1));
-  Shape along(x.shape.size(), Dim(1));
+  const Shape both{x.shape[0], x.shape[1]}, one{x.shape[0], x.shape[1], Dim(1)};
+  Shape along{Dim(1), Dim(1)};
   along[size_t(batch)] = x.shape[size_t(batch)];
   const ValueId lengths = node.reshape(node.cast(node.input(1), DType::i64), along);
   // t < length ? length - 1 - t : t
   ProgramBuilder b({DType::i64, DType::i64});
   const int reversed = b.op(Scalar::sub, b.op(Scalar::sub, 1, b.constant(DType::i64, 1)), 0);
   const Program program = b.result(b.op(Scalar::where, b.op(Scalar::less, 0, 1), reversed, 0));
-  const ValueId from = node.program(program, {positions(node, node.input(0), time, x.rank(), time), lengths});
+  const auto column = [&](ValueId id) { return node.reshape(node.add(ops::Broadcast{both}, {id}), one); };
+  ValueId from = column(node.program(program, {positions(node, node.input(0), time, 2, time), lengths}));
   ops::Gather op;
-  op.kind = ops::GatherKind::elements;
-  op.axis = time;
-  node.set_output(0, node.add(op, {node.input(0), node.add(ops::Broadcast{x.shape}, {from})}));
+  op.kind = ops::GatherKind::nd;
+  op.batch_dims = time;
+  if (time == 0) from = node.add(ops::Concat{2}, {from, column(positions(node, node.input(0), 1, 2, 1))});
+  node.set_output(0, node.add(op, {node.input(0), from}));
 }
 
 }  // namespace temper
