@@ -2,6 +2,7 @@
 // gather on CPUs: the indices are resolved first, then elements move on several threads.
 #include "graph/ops/gather.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "backends/cpu/cpu.h"
@@ -12,7 +13,7 @@ namespace temper {
 
 namespace {
 
-constexpr int64_t kParallelBytes = 1 << 17;
+constexpr int64_t kParallelBytes = 1 << 17, kParallelRuns = 1 << 13;
 
 class GatherKernel final : public Kernel {
  public:
@@ -54,7 +55,7 @@ class GatherKernel final : public Kernel {
   void copy(const std::byte* from, std::byte* to, std::span<const int64_t> offsets, int64_t scale, int64_t outer,
             int64_t outer_stride, int64_t inner) const {
     const int64_t run = inner * size_, n = int64_t(offsets.size());
-    parallel_for_threads(threads_, outer * n, std::max<int64_t>(1, kParallelBytes / run),
+    parallel_for_threads(threads_, outer * n, std::clamp<int64_t>(kParallelBytes / run, 1, kParallelRuns),
                          [&](int, int64_t begin, int64_t end) {
                            int64_t o = begin / n, i = begin % n;
                            auto move = [&](auto copy_run) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "backends/cpu/isa.h"
 #include "graph/ops/gather.h"
 
 namespace temper {
@@ -36,14 +37,29 @@ template <class Index>
 void IndexOffsets::resolve_as(const Index* indices) {
   const int64_t n = count();
   if (axis_ >= 0) {
+    const int64_t least = -dims_[size_t(axis_)], most = dims_[size_t(axis_)] - 1;
+    bool wrong = false;
+    bool* const found = &wrong;
+    vectorised([=] {
+      int64_t beyond = 0;
+      for (int64_t k = 0; k < n; ++k) beyond |= int64_t(indices[k] < least) | int64_t(indices[k] > most);
+      *found = beyond != 0;
+    });
+    for (int64_t k = 0; k < n && wrong; ++k) ops::resolve_index(indices[k], dims_[size_t(axis_)]);  // says which
     std::fill(at_.begin(), at_.end(), 0);
     const size_t axis = size_t(axis_), last = at_.size() - 1;
     const int64_t row = index_dims_[last], size = dims_[axis], by_index = strides_[axis],
                   step = axis == last ? 0 : strides_[last];
     int64_t base = 0;
     for (int64_t begin = 0; begin < n; begin += row) {
-      for (int64_t k = 0; k < row; ++k)
-        offsets_[size_t(begin + k)] = base + k * step + resolved(indices[begin + k], size) * by_index;
+      const Index* const from = indices + begin;
+      int64_t* const to = offsets_.data() + begin;
+      vectorised([=] {
+        for (int64_t k = 0; k < row; ++k) {
+          const int64_t index = from[k];
+          to[k] = base + k * step + (index < 0 ? index + size : index) * by_index;
+        }
+      });
       for (size_t k = last; k-- > 0;) {
         const int64_t outer = k == axis ? 0 : strides_[k];
         base += outer;
