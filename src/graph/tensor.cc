@@ -113,6 +113,16 @@ Tensor Tensor::with_bits_as(DType dtype) const {
   return result;
 }
 
+// to[0..n) of the dtype To.
+template <class W, class To>
+static void narrow_all(const W* from, std::byte* to, int64_t n) {
+  To* const out = reinterpret_cast<To*>(to);
+  for (int64_t i = 0; i < n; ++i) {
+    if constexpr (std::is_same_v<To, bool>) out[i] = from[i] != 0;
+    else out[i] = static_cast<To>(from[i]);
+  }
+}
+
 Tensor Tensor::converted(DType dtype) const {
   if (dtype == dtype_) return *this;
   if (dtype_ == DType::string) fail(ErrorKind::unsupported, "numbers are needed where strings were given");
@@ -123,16 +133,22 @@ Tensor Tensor::converted(DType dtype) const {
     return values.converted(dtype);
   }
   Tensor result(dtype, dims_);
+  // By way of the widest type of the kind, some elements at a time: a loop for each dtype and one for each that such a
+  // type becomes, not one for each pair of dtypes.
+  constexpr int64_t kBlock = 512;
+  const int64_t size = size_of(dtype);
   visit_dtype(dtype_, [&]<class From>() {
-    visit_dtype(dtype, [&]<class To>() {
-      const From* from = data<From>();
-      To* to = result.data<To>();
-      parallel_for(count_, int64_t(1) << 16, [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) {
-          if constexpr (std::is_same_v<To, bool>) to[i] = static_cast<Wide<From>>(from[i]) != 0;
-          else to[i] = static_cast<To>(static_cast<Wide<From>>(from[i]));
-        }
-      });
+    using W = Wide<From>;
+    void (*narrow)(const W*, std::byte*, int64_t) = nullptr;
+    visit_dtype(dtype, [&]<class To>() { narrow = &narrow_all<W, To>; });
+    const From* from = data<From>();
+    parallel_for(count_, int64_t(1) << 16, [&](int64_t begin, int64_t end) {
+      W wide[kBlock];
+      for (int64_t first = begin; first < end; first += kBlock) {
+        const int64_t n = std::min(kBlock, end - first);
+        for (int64_t i = 0; i < n; ++i) wide[i] = static_cast<W>(from[first + i]);
+        narrow(wide, result.data_ + first * size, n);
+      }
     });
   });
   return result;

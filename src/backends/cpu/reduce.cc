@@ -233,9 +233,22 @@ class ReduceKernel final : public Kernel {
     }
   }
 
+  // Refers to a function object: loops over axes call it by address, so that they are compiled once, not for each
+  // dtype.
+  class Body {
+   public:
+    template <class F>
+    Body(const F& body)  // NOLINT(google-explicit-constructor): what takes one is given lambdas
+        : object_(&body), call_([](const void* object, int64_t at) { (*static_cast<const F*>(object))(at); }) {}
+    void operator()(int64_t at) const { call_(object_, at); }
+
+   private:
+    const void* object_;
+    void (*call_)(const void*, int64_t);
+  };
+
   // Calls body(offset) for every start of a run of the innermost axis with the outputs' index fixed.
-  template <class Body>
-  void for_each_run(int64_t base, size_t axis, Body&& body) const {
+  void for_each_run(int64_t base, size_t axis, const Body& body) const {
     while (axis + 1 < axes_.size() && !axes_[axis].reduced) ++axis;
     if (axis + 1 >= axes_.size()) return body(base);
     for (int64_t i = 0; i < axes_[axis].size; ++i) for_each_run(base + i * axes_[axis].stride, axis + 1, body);
@@ -252,8 +265,8 @@ class ReduceKernel final : public Kernel {
   }
 
   // body(offset, first output, columns) for each output or each range of adjacent ones.
-  template <class Body>
-  void for_each_output(Body&& body) const {
+  template <class F>
+  void for_each_output(F&& body) const {
     if (outputs_ == 0) return;
     // Enough pieces for every thread, whole cache lines each.
     const int64_t pieces =
@@ -287,8 +300,7 @@ class ReduceKernel final : public Kernel {
     });
   }
   // Does what for_each_run does, without the innermost reduced axis above the columns.
-  template <class Body>
-  void for_each_block(int64_t base, size_t axis, Body&& body) const {
+  void for_each_block(int64_t base, size_t axis, const Body& body) const {
     while (axis + 2 < axes_.size() && !axes_[axis].reduced) ++axis;
     if (axis + 2 >= axes_.size()) return body(base);
     for (int64_t i = 0; i < axes_[axis].size; ++i) for_each_block(base + i * axes_[axis].stride, axis + 1, body);

@@ -103,7 +103,10 @@ ops::Slice slice_of(const Shape& shape, size_t axis, int64_t first, Dim size) {
 // Along the first axis, of x [T,1,B,...]; of each sequence in the batch as long as it is, where `lengths` says that.
 ValueId backwards(OnnxNode& node, ValueId x, ValueId lengths) {
   if (lengths.valid())
-    return node.body("(x, n) => (y) { y = ReverseSequence <time_axis = 0, batch_axis = 2> (x, n) }", {x, lengths})[0];
+    return node.body(
+        "(x, n, one) => (y) { flat = Squeeze (x, one) "
+        "turned = ReverseSequence <time_axis = 0, batch_axis = 1> (flat, n) y = Unsqueeze (turned, one) }",
+        {x, lengths, node.ints({1})})[0];
   const Shape shape = node.graph().type(x).shape;
   ops::Slice slice = slice_of(shape, 0, 0, shape[0]);
   slice.starts[0] = dim_max(shape[0] - Dim(1), 0);
