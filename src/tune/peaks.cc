@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "backends/cpu/bf16_blocks.h"
+#include "backends/cpu/tiles.h"
 #include "base/aligned.h"
 #include "base/threads.h"
 #include "measure/timer.h"
@@ -92,12 +93,6 @@ __attribute__((target("avx2,avxvnni"))) float multiply_add_i8_avx(int64_t rounds
   return float(_mm256_extract_epi32(sums[0], 0));
 }
 
-// What the tile registers hold: a shape of 16 rows of 64 bytes in each (Intel's manual, "AMX", palette 1).
-struct alignas(64) TileShapes {
-  uint8_t palette = 1, start_row = 0, reserved[14] = {};
-  uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
-  uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
-};
 constexpr int kTileChains = 4, kTileSteps = kChains / kTileChains;
 
 // Four sums of 16x16 numbers; a step adds products of 16 rows and 16 columns, 64 bytes deep.

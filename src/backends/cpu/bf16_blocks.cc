@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "backends/cpu/tiles.h"
+
 #if defined(__x86_64__)
 #include <immintrin.h>
 #include <sys/syscall.h>
@@ -29,18 +31,7 @@ constexpr __mmask8 kAllWide = 0xff;
 #define TEMPER_BF16 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")))
 #define TEMPER_TILES __attribute__((target("amx-tile,amx-bf16,avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")))
 
-// What the tile registers hold (Intel's manual, "AMX", palette 1): sums in 0 to 3, rows in 4 and 5, columns in 6 and 7,
-// each with rows of 64 bytes.
-struct alignas(64) TileShapes {
-  uint8_t palette = 1, start_row = 0, reserved[14] = {};
-  uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
-  uint8_t rows[16] = {};
-};
-
-// GCC does not know that tiles and their shapes are loaded from memory: nothing that was written there waits behind
-// this.
-inline void written(const void* there) { asm volatile("" : : "r"(there) : "memory"); }
-
+// Sums are in the tiles 0 to 3, rows in 4 and 5, columns in 6 and 7.
 TEMPER_TILES void shape_tiles(int64_t rows) {
   TileShapes shapes;
   const auto first = uint8_t(std::min<int64_t>(rows, 16)), second = uint8_t(rows - first);
