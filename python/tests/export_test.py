@@ -178,6 +178,35 @@ class TheCommandLine(unittest.TestCase):
                                  ("keras:VGG16", "tensorflow-cpu tf2onnx"), ("m.keras", "tensorflow-cpu tf2onnx"), ("m.tflite", "tensorflow-cpu tf2onnx ai-edge-litert")):
             self.assertEnds(4, f"{source} needs|install with: {shlex.quote(sys.executable)} -m pip install {packages}\n", "export", source, "-o", "m.onnx")
 
+    def test_a_folder_of_diffusers_needs_diffusers_and_not_transformers(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for kind in spec.DIFFUSION:
+                (pathlib.Path(folder) / "config.json").write_text(json.dumps({"_class_name": kind}))
+                self.assertEnds(4, f"hf:{folder} needs|install with: {shlex.quote(sys.executable)} -m pip install torch onnxscript diffusers\n", "export", f"hf:{folder}", "-o", "m.onnx")
+
+    def test_other_classes_of_diffusers_are_refused_by_name(self):
+        with tempfile.TemporaryDirectory() as folder:
+            config = pathlib.Path(folder) / "config.json"
+            config.write_text(json.dumps({"_class_name": "FluxTransformer2DModel"}))
+            self.assertEnds(4, f"{config} names FluxTransformer2DModel of diffusers|UNet2DConditionModel, UNet2DModel, AutoencoderKL are exported", "export", f"hf:{folder}", "-o", "m.onnx")
+            for text, words in (("{", "JSONDecodeError"), ("[1]", "holds no object of JSON")):
+                config.write_text(text)
+                self.assertEnds(3, f"{config}|{words}", "export", f"hf:{folder}", "-o", "m.onnx")
+
+    def test_a_whole_pipeline_is_refused_with_the_parts_to_export(self):
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            index = {"_class_name": "StableDiffusionPipeline", "requires_safety_checker": True, "feature_extractor": [None, None], "safety_checker": ["stable_diffusion", "StableDiffusionSafetyChecker"],
+                     "scheduler": ["diffusers", "DDIMScheduler"], "text_encoder": ["transformers", "CLIPTextModel"], "tokenizer": ["transformers", "CLIPTokenizer"],
+                     "unet": ["diffusers", "UNet2DConditionModel"], "vae": ["diffusers", "AutoencoderKL"]}
+            (folder / "model_index.json").write_text(json.dumps(index))
+            self.assertEnds(2, "StableDiffusionPipeline|none of its parts can be exported", "export", f"hf:{folder}", "-o", "m.onnx")
+            for part in ("safety_checker", "text_encoder", "unet", "vae"):
+                (folder / part).mkdir()
+                (folder / part / "config.json").write_text("{}")
+            self.assertEnds(2, f"'{folder}' is a whole pipeline of diffusers (StableDiffusionPipeline)|"
+                            f"each by itself: hf:{folder}/text_encoder, hf:{folder}/unet, hf:{folder}/vae; not exported: safety_checker (StableDiffusionSafetyChecker)\n", "export", f"hf:{folder}", "-o", "m.onnx")
+
     def test_without_numpy_too_the_line_names_all_that_is_missing(self):
         done = temper("export", "torchvision:resnet18", "-o", "m.onnx", flags=["-S"])  # no site-packages
         self.assertEqual(done.returncode, 4, done.stderr)

@@ -11,6 +11,7 @@ import unittest
 
 import numpy as np
 import onnx
+import onnxruntime
 
 PROGRAM = sys.argv.pop(1)
 
@@ -63,6 +64,20 @@ def keras_model():
     import keras
     keras.utils.set_random_seed(3)
     return keras.Sequential([keras.Input((16, 16, 3)), keras.layers.Conv2D(8, 3, activation="relu"), keras.layers.GlobalAveragePooling2D(), keras.layers.Dense(5)])
+'''
+
+# A pipeline's networks in small, as diffusers saves them. The predictor of `xl` takes what SDXL's and a distilled one take more.
+NETWORKS = '''
+import diffusers, torch, transformers
+torch.manual_seed(0)
+size = dict(sample_size=16, block_out_channels=(32, 64), layers_per_block=1)
+text = dict(down_block_types=("CrossAttnDownBlock2D", "DownBlock2D"), up_block_types=("UpBlock2D", "CrossAttnUpBlock2D"), cross_attention_dim=24, attention_head_dim=8)
+diffusers.UNet2DConditionModel(**size, **text).save_pretrained("sd/unet")
+diffusers.UNet2DConditionModel(**size, **text, addition_embed_type="text_time", addition_time_embed_dim=8, projection_class_embeddings_input_dim=20 + 6 * 8, time_cond_proj_dim=12).save_pretrained("sd/xl")
+diffusers.UNet2DConditionModel(**size, **text, num_class_embeds=5).save_pretrained("sd/classes")
+diffusers.UNet2DModel(**size, down_block_types=("DownBlock2D", "AttnDownBlock2D"), up_block_types=("AttnUpBlock2D", "UpBlock2D")).save_pretrained("sd/unconditional")
+diffusers.AutoencoderKL(**size, latent_channels=4, down_block_types=("DownEncoderBlock2D",) * 2, up_block_types=("UpDecoderBlock2D",) * 2, scaling_factor=0.25, shift_factor=0.5).save_pretrained("sd/vae")
+transformers.CLIPTextModel(transformers.CLIPTextConfig(vocab_size=100, hidden_size=24, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4, bos_token_id=98, eos_token_id=99)).save_pretrained("sd/text_encoder")
 '''
 
 
@@ -163,6 +178,73 @@ class Sources(unittest.TestCase):
         self.export("sm", "--batch", "2", words=["signature serving_default"])
         self.export("m.tflite", words=["LiteRT"])
         self.export("m.tflite", "--dynamic", "batch", code=2, words=["carries its shapes"])
+
+    def networks(self):
+        if not (self.folder / "sd").exists():
+            self.make(NETWORKS)
+
+    def answer(self, model, code):
+        """The exported model's answer to seeded numbers, and that of `code`, which sees them as tensors of diffusers' own network."""
+        random = np.random.default_rng(4)
+        given = {i.name: np.full(d, 7) if i.type.tensor_type.elem_type == onnx.TensorProto.INT64 else random.standard_normal(d).astype(np.float32) for i, d in zip(model.graph.input, self.dims(model))}
+        np.savez(self.folder / "given.npz", **given)
+        self.make(f"import diffusers, numpy, torch\ng = {{n: torch.from_numpy(a) for n, a in numpy.load('given.npz').items()}}\nwith torch.no_grad():\n    numpy.save('want.npy', ({code})[0].numpy())")
+        got = onnxruntime.InferenceSession(str(self.folder / "m.onnx"), providers=["CPUExecutionProvider"]).run(None, given)
+        self.assertEqual(len(got), 1)
+        return got[0], np.load(self.folder / "want.npy")
+
+    def test_noise_predictors_of_diffusers_have_the_inputs_of_their_config(self):
+        self.networks()
+        model = self.export("hf:sd/unet", "--batch", "2", words=["diffusers UNet2DConditionModel of unet"])
+        self.assertEqual([(i.name, d) for i, d in zip(model.graph.input, self.dims(model))], [("sample", [2, 4, 16, 16]), ("timestep", [2]), ("encoder_hidden_states", [2, 77, 24])])
+        self.assertEqual([o.name for o in model.graph.output], ["out_sample"])
+        got, want = self.answer(model, "diffusers.UNet2DConditionModel.from_pretrained('sd/unet')(**g, return_dict=False)")
+        self.assertLess(np.abs(got - want).max(), 1e-4)
+        self.assertGreater(want.std(), 0.1)
+        model = self.export("hf:sd/unconditional", words=["diffusers UNet2DModel of unconditional"])
+        self.assertEqual([(i.name, d) for i, d in zip(model.graph.input, self.dims(model))], [("sample", [1, 3, 16, 16]), ("timestep", [1])])
+
+    def test_a_noise_predictor_gets_the_conditions_of_sdxl_by_name(self):
+        self.networks()
+        model = self.export("hf:sd/xl")
+        self.assertEqual([(i.name, d) for i, d in zip(model.graph.input, self.dims(model))][2:], [("encoder_hidden_states", [1, 77, 24]), ("timestep_cond", [1, 12]), ("text_embeds", [1, 20]), ("time_ids", [1, 6])])
+        got, want = self.answer(model, "diffusers.UNet2DConditionModel.from_pretrained('sd/xl')(g['sample'], g['timestep'], g['encoder_hidden_states'], timestep_cond=g['timestep_cond'], "
+                                       "added_cond_kwargs={n: g[n] for n in ('text_embeds', 'time_ids')}, return_dict=False)")
+        self.assertLess(np.abs(got - want).max(), 1e-4)
+
+    def test_axes_and_shapes_of_a_noise_predictor(self):
+        self.networks()
+        model = self.export("hf:sd/unet", "--dynamic", "batch,height,width,sequence", "--shape", "sample=1x4x8x24", engines=4, words=["sample float32[2,4,40,56], timestep int64[2], encoder_hidden_states float32[2,78,24]"])
+        self.assertEqual(self.dims(model), [["batch", 4, "height", "width"], ["batch"], ["batch", "sequence", 24]])
+
+    def test_the_decoder_of_an_autoencoder_takes_latents_as_a_scheduler_leaves_them(self):
+        self.networks()
+        model = self.export("hf:sd/vae", "--dynamic", "batch", engines=4)
+        self.assertEqual([(i.name, d) for i, d in zip(model.graph.input, self.dims(model))], [("latents", ["batch", 4, 8, 8])])
+        model = self.export("hf:sd/vae", "--batch", "2")
+        self.assertEqual([o.name for o in model.graph.output], ["picture"])
+        got, want = self.answer(model, "diffusers.AutoencoderKL.from_pretrained('sd/vae').decode(g['latents'] / 0.25 + 0.5, return_dict=False)")
+        self.assertEqual(got.shape, (2, 3, 16, 16))
+        self.assertLess(np.abs(got - want).max(), 1e-4)
+
+    def test_the_text_encoder_of_a_pipeline_is_one_of_transformers(self):
+        self.networks()
+        model = self.export("hf:sd/text_encoder", "--shape", "input_ids=1x77", "--shape", "attention_mask=1x77", engines=4, words=["transformers CLIPTextModel"])
+        self.assertEqual(self.dims(model), [[1, 77], [1, 77]])
+
+    def test_what_a_folder_of_diffusers_cannot_be_exported_with_is_refused_by_name(self):
+        self.networks()
+        self.export("hf:sd/classes", code=4, words=["UNet2DConditionModel with num_class_embeds 5"])
+        self.export("hf:sd/unet", "--past", code=4, words=["--past: UNet2DConditionModel"])
+        self.export("hf:sd/unet", "--weights", "w.pth", code=2, words=["carries its own"])
+        self.make("import json, shutil; from safetensors.torch import load_file, save_file\n"
+                  "shutil.copytree('sd/vae', 'lacking'); file = 'lacking/diffusion_pytorch_model.safetensors'; held = load_file(file); del held['decoder.conv_in.bias']; save_file(held, file, {'format': 'pt'})\n"
+                  "for folder, source, changes in (('normal', 'vae', {'latents_mean': [0.0] * 4, 'latents_std': [2.0] * 4}), ('sizeless', 'unet', {'sample_size': None})):\n"
+                  "    shutil.copytree(f'sd/{source}', folder); file = f'{folder}/config.json'; config = json.load(open(file)); config.update(changes); json.dump(config, open(file, 'w'))")
+        self.export("hf:lacking", code=3, words=["lack 1 of AutoencoderKL: decoder.conv_in.bias"])
+        self.export("hf:normal", code=4, words=["AutoencoderKL with latents_mean"])
+        self.export("hf:sizeless", code=2, words=["gives no sample_size", "--shape sample=1x4x64x64"])
+        self.assertEqual(self.dims(self.export("hf:sizeless", "--shape", "sample=1x4x16x16"))[0], [1, 4, 16, 16])
 
     def test_a_damaged_file_is_one_line(self):
         (self.folder / "bad").mkdir(exist_ok=True)

@@ -13,6 +13,7 @@ import numpy as np
 from .errors import BAD_FILE, NOT_SUPPORTED, USAGE, ExportError, first_line, need
 from .lora import merge
 from .source import Source, open_axes, resolve_shapes
+from .spec import diffusion_class
 
 PIP = ["torch", "onnx", "onnxscript"]
 # Video models and optical flow see other things than one picture.
@@ -349,8 +350,13 @@ def from_timm(name, options):
 
 def from_hf(folder, options):
     path = pathlib.Path(folder)
+    kind = diffusion_class(path)
+    if kind is not None:
+        from . import diffusers_models
+        return diffusers_models.from_folder(path, kind, options)
     if not (path / "config.json").is_file():
-        raise ExportError(BAD_FILE, f"'{folder}' is no folder with a config.json; hf:FOLDER takes a local folder that transformers saved")
+        raise ExportError(BAD_FILE, f"'{folder}' is no folder with a config.json; hf:FOLDER takes "
+                                    "a local folder of transformers, or of one network of diffusers")
     torch, transformers = need(["torch", "transformers", "onnx", "onnxscript"], "torch", "transformers")
     transformers.logging.set_verbosity_error()
     if options.weights:

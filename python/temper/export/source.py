@@ -158,7 +158,7 @@ def load_any(spec, options):
         if (path / "saved_model.pb").exists():
             from . import tensorflow_models
             return tensorflow_models.from_saved_model(path, options)
-        hint = f"; for a folder of transformers write hf:{spec}" if (path / "config.json").exists() else ""
+        hint = f"; for a folder of transformers or diffusers write hf:{spec}" if (path / "config.json").exists() else ""
         raise ExportError(BAD_FILE, f"'{spec}' is a folder without saved_model.pb{hint}")
     suffix = path.suffix.lower()
     if suffix in (".keras", ".h5"):

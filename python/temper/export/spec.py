@@ -2,13 +2,15 @@
 """What may be said on the command line, and which packages it takes. Needs nothing but Python itself."""
 import dataclasses
 import importlib.util
+import json
 import pathlib
 import sys
 
-from .errors import NOT_SUPPORTED, ExportError, pip_line
+from .errors import BAD_FILE, NOT_SUPPORTED, USAGE, ExportError, first_line, pip_line
 
 KINDS = """  torchvision:NAME   a model of torchvision              timm:NAME    a model of timm
-  keras:NAME         one of keras.applications           hf:FOLDER    a local folder of transformers
+  keras:NAME         one of keras.applications
+  hf:FOLDER          a local folder of transformers, or of one network of a pipeline of diffusers (hf:FOLDER/unet)
   FILE.py:CALLABLE   returns a torch.nn.Module or a Keras model, or (model, example inputs)
   FILE.pt, .pth      a TorchScript archive               FILE.pt2     an archive of torch.export
   FILE.keras, .h5    a Keras model                       FOLDER       a TensorFlow SavedModel
@@ -40,12 +42,60 @@ PACKAGES = {"torchvision": {**TORCH, "torchvision": "torchvision"}, "timm": {**T
             "keras": TENSORFLOW, ".pt": TORCH, ".pth": TORCH, ".pt2": TORCH, ".keras": TENSORFLOW, ".h5": TENSORFLOW,
             ".tflite": {**TENSORFLOW, "ai_edge_litert": "ai-edge-litert"}}
 
+DIFFUSERS = {**TORCH, "diffusers": "diffusers"}
+DIFFUSION = ("UNet2DConditionModel", "UNet2DModel", "AutoencoderKL")  # the classes of diffusers that are exported
+OWN_MODULE = "A FILE.py:CALLABLE that returns the module and its example inputs works"
+
+
+def read_json(path):
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ExportError(BAD_FILE, f"{path}: {first_line(error)}") from error
+    if not isinstance(found, dict):
+        raise ExportError(BAD_FILE, f"{path} holds no object of JSON")
+    return found
+
+
+def diffusion_class(folder):
+    """The class of diffusers that FOLDER of hf:FOLDER holds, one of DIFFUSION; None where it is none of diffusers'.
+    A whole pipeline and other classes are refused."""
+    path = pathlib.Path(folder)
+    if (path / "model_index.json").is_file():
+        refuse_pipeline(path)
+    if not (path / "config.json").is_file():
+        return None
+    kind = read_json(path / "config.json").get("_class_name")
+    if kind is not None and kind not in DIFFUSION:
+        raise ExportError(NOT_SUPPORTED, f"{path / 'config.json'} names {kind} of diffusers; "
+                                         f"{', '.join(DIFFUSION)} are exported. {OWN_MODULE}")
+    return kind
+
+
+def refuse_pipeline(path):
+    """A pipeline is several networks and a program around them: says which of its folders can be exported."""
+    index = read_json(path / "model_index.json")
+    parts, others = [], []
+    for name, made in index.items():
+        if not isinstance(made, list) or len(made) != 2 or not (path / name / "config.json").is_file():
+            continue  # settings; tokenizers and schedulers are no networks
+        library, kind = made
+        if library == "transformers" or (library == "diffusers" and kind in DIFFUSION):
+            parts.append(f"hf:{path / name}")
+        else:
+            others.append(f"{name} ({kind})")
+    known = f"export its parts, each by itself: {', '.join(parts)}" if parts else "none of its parts can be exported"
+    left = f"; not exported: {', '.join(others)}" if others else ""
+    raise ExportError(USAGE, f"'{path}' is a whole pipeline of diffusers ({index.get('_class_name')}); {known}{left}")
+
 
 def require_packages(spec):
     """Throws ExportError with one pip line for all that SOURCE takes and this interpreter lacks."""
     path = pathlib.Path(spec)
     kind = spec.partition(":")[0] if ":" in spec else path.suffix.lower()
     modules = dict(PACKAGES.get(kind, {}))
+    if kind == "hf" and diffusion_class(spec.partition(":")[2]) is not None:
+        modules = dict(DIFFUSERS)
     if path.is_dir() and (path / "saved_model.pb").exists():
         modules = dict(TENSORFLOW)
     modules.update(ALWAYS)

@@ -27,7 +27,7 @@ void add_export(Command& verb, Context& context) {
       "  torchvision:NAME   a model of torchvision\n"
       "  timm:NAME          a model of timm\n"
       "  keras:NAME         one of keras.applications\n"
-      "  hf:FOLDER          a local folder of transformers\n"
+      "  hf:FOLDER          a local folder of transformers, or of one network of diffusers (hf:FOLDER/unet)\n"
       "  FILE.py:CALLABLE   returns a torch.nn.Module or a Keras model\n"
       "  FILE.pt, .pth      a TorchScript archive\n"
       "  FILE.pt2           an archive of torch.export\n"
