@@ -20,6 +20,8 @@ inline void run_loop(Loop loop) {
   if constexpr ((std::is_same_v<T, float> || std::is_same_v<R, float> || std::is_same_v<T, int32_t>) && kCommon<T> &&
                 kCommon<R>)
     vectorised(loop);
+  else if constexpr (std::is_same_v<T, int64_t> && std::is_same_v<R, bool>)
+    vectorised_by_8(loop);  // indices that are compared: OneHot, Trilu, masks. SSE2 compares no 64 bits.
   else loop();
 }
 

@@ -47,12 +47,12 @@ void import_OneHot(OnnxNode& node) {
   classes[size_t(axis)] = node.graph().type(range).shape[0];
   wide.insert(wide.begin() + axis, Dim(1));
   const ValueId index = node.reshape(node.cast(node.input(0), DType::i64), wide);
-  // index + (index < 0 ? depth : 0) == class
-  ProgramBuilder b({DType::i64, DType::i64, DType::i64});
+  // index + (index < 0 ? depth : 0), once for each index and not for each class
+  ProgramBuilder b({DType::i64, DType::i64});
   const int zero = b.constant(DType::i64, 0);
-  const int from_front = b.op(Scalar::where, b.op(Scalar::less, 0, zero), b.op(Scalar::add, 0, 1), 0);
+  const Program from_front = b.result(b.op(Scalar::where, b.op(Scalar::less, 0, zero), b.op(Scalar::add, 0, 1), 0));
   const ValueId hot =
-      node.program(b.result(b.op(Scalar::equal, from_front, 2)), {index, depth, node.reshape(range, classes)});
+      node.pointwise(Scalar::equal, {node.program(from_front, {index, depth}), node.reshape(range, classes)});
   const ValueId values = movable(node, node.input(2));
   const ValueId off = node.add(ops::Gather{}, {values, number(node, 0)}),
                 on = node.add(ops::Gather{}, {values, number(node, 1)});
