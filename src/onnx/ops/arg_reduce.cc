@@ -39,14 +39,16 @@ void import_Hardmax(OnnxNode& node) {
   if (!size.is_constant())
     node.refuse("Hardmax along an axis of the unknown size '", size, "'; give a fixed shape with --shapes");
   if (size.value() > int64_t(1) << 24) node.refuse("Hardmax along an axis of ", size, " elements; the limit is 2^24");
-  std::vector<int64_t> positions(size_t(size.value()));
+  // As 32 bits: their comparison is most of the time, and the limit lets them fit.
+  std::vector<int32_t> positions(size_t(size.value()));
   std::iota(positions.begin(), positions.end(), 0);
   Dims dims(shape.size(), 1);
   dims[size_t(op.axis)] = size.value();
-  const ValueId range = node.constant(Tensor::of<int64_t>(dims, positions));
-  ProgramBuilder b({DType::i64, DType::i64});
+  const ValueId range = node.constant(Tensor::of<int32_t>(dims, positions));
+  ProgramBuilder b({DType::i32, DType::i32});
   const Program program = b.result(b.cast(b.op(Scalar::equal, 0, 1), type.dtype));
-  node.set_output(0, node.reshape(node.program(program, {node.add(op, {x}), range}), type.shape));
+  const ValueId largest = node.cast(node.add(op, {x}), DType::i32);
+  node.set_output(0, node.reshape(node.program(program, {largest, range}), type.shape));
 }
 
 }  // namespace temper
