@@ -25,7 +25,6 @@ using ops::PoolKind;
 constexpr size_t kMaxAxes = 3;       // spatial axes
 constexpr int64_t kColumns = 64;     // channels at once
 constexpr int64_t kParallel = 8192;  // window elements worth a thread
-constexpr int64_t kPixels = 256;     // of a row, at once, where indices are asked for
 constexpr int64_t kStarts = 32;      // rows of the input that go into a row of the output at once
 
 // Max keeps T, sums are taken in the reference's wide type, but for f32.
@@ -148,20 +147,13 @@ class OwnPoolKernel final : public Kernel {
       stride *= x[first + i];
     }
     for (Axis& axis : axes_) {  // column-major positions count the first spatial axis fastest
-      axis.index = op_.column_major ? column : axis.offset;
+      axis.column = column;
       column *= axis.in;
     }
     for (const Axis& axis : axes_) {
       in_plane_ *= axis.in;
       out_plane_ *= axis.out;
       window_ *= axis.kernel;
-    }
-    if (!op_.with_indices) return;
-    for (int64_t tap = 0; tap < window_; ++tap) {
-      int64_t rest = tap, index = 0;
-      for (size_t a = axes_.size(); a-- > 0; rest /= axes_[a].kernel)
-        index += rest % axes_[a].kernel * axes_[a].dilation * axes_[a].index;
-      taps_.push_back(index);
     }
   }
 
@@ -170,8 +162,7 @@ class OwnPoolKernel final : public Kernel {
       const T* x = static_cast<const T*>(buffers.inputs[0]);
       T* y = static_cast<T*>(buffers.outputs[0]);
       int64_t* where = op_.with_indices ? static_cast<int64_t*>(buffers.outputs[1]) : nullptr;
-      if (where) return largest_at(x, y, where);
-      if (op_.kind == PoolKind::max) return largest(x, y);
+      if (op_.kind == PoolKind::max && !where) return largest(x, y);
       parallel_for_threads(threads_, planes_ * out_plane_, std::max<int64_t>(1, kParallel / (window_ * inner_)),
                            [&](int, int64_t begin, int64_t end) {
                              for (int64_t i = begin; i < end; ++i) {
@@ -179,7 +170,8 @@ class OwnPoolKernel final : public Kernel {
                                const T* from = x + plane * in_plane_ * inner_;
                                for (int64_t k = 0; k < inner_; k += kColumns) {
                                  const int64_t width = std::min(kColumns, inner_ - k);
-                                 if constexpr (std::is_same_v<Wide<T>, double>)
+                                 if (where) with_indices(from, y + i, where + i, plane, i % out_plane_);
+                                 else if constexpr (std::is_same_v<Wide<T>, double>)
                                    sum(from + k, y + i * inner_ + k, i % out_plane_, width);
                                }
                              }
@@ -190,20 +182,20 @@ class OwnPoolKernel final : public Kernel {
 
  private:
   struct Axis {
-    int64_t in, out, kernel, stride, dilation, begin, end, offset, index;
+    int64_t in, out, kernel, stride, dilation, begin, end, offset, column;
   };
 
-  // Calls body(offset) for every element of the window that lies inside, in row-major order; returns how many
+  // Calls body(offset, column) for every element of the window that lies inside, in row-major order; returns how many
   // lie inside or in the padding.
   template <class Body>
   int64_t for_each(int64_t position, Body&& body) const {
     int64_t start[kMaxAxes] = {};
     for (size_t a = axes_.size(); a-- > 0; position /= axes_[a].out)
       start[a] = position % axes_[a].out * axes_[a].stride - axes_[a].begin;
-    return walk(0, start, 0, true, body);
+    return walk(0, start, 0, 0, true, body);
   }
   template <class Body>
-  int64_t walk(size_t a, const int64_t* start, int64_t offset, bool inside, Body&& body) const {
+  int64_t walk(size_t a, const int64_t* start, int64_t offset, int64_t column, bool inside, Body&& body) const {
     const Axis& axis = axes_[a];
     int64_t counted = 0;
     for (int64_t k = 0; k < axis.kernel; ++k) {
@@ -211,10 +203,10 @@ class OwnPoolKernel final : public Kernel {
       if (at >= axis.in + axis.end) break;
       const bool in = inside && at >= 0 && at < axis.in;
       if (a + 1 < kMaxAxes && a + 1 < axes_.size()) {
-        counted += walk(a + 1, start, offset + at * axis.offset, in, body);
+        counted += walk(a + 1, start, offset + at * axis.offset, column + at * axis.column, in, body);
       } else {
         ++counted;
-        if (in) body(offset + at * axis.offset);
+        if (in) body(offset + at * axis.offset, column + at * axis.column);
       }
     }
     return counted;
@@ -332,7 +324,7 @@ class OwnPoolKernel final : public Kernel {
     Sum<T>* into = sums;
     int64_t valid = 0;
     const bool lp = op_.kind == PoolKind::lp;
-    const int64_t counted = for_each(position, [&](int64_t offset) {
+    const int64_t counted = for_each(position, [&](int64_t offset, int64_t) {
       ++valid;
       const T* from = x + offset;
       if (!lp)
@@ -353,78 +345,19 @@ class OwnPoolKernel final : public Kernel {
     }
   }
 
-  // Plain layout only, row by row of the output along the last axis. The first maximum wins, and NaN over every number.
+  // Plain layout only: one channel at a time. The first maximum wins, and NaN over every number.
   template <class T>
-  void largest_at(const T* x, T* y, int64_t* where) const {
-    const int64_t out = axes_.back().out, rows = out_plane_ / out;
-    parallel_for_threads(threads_, planes_ * rows, std::max<int64_t>(1, kParallel / (window_ * out)),
-                         [&](int, int64_t begin, int64_t end) {
-                           for (int64_t i = begin; i < end; ++i)
-                             for (int64_t first = 0; first < out; first += kPixels)
-                               pixels_at(x + i / rows * in_plane_, y + i * out, where + i * out, i / rows, i % rows,
-                                         first, std::min(out, first + kPixels));
-                         });
-  }
-  // Pixels [first, last) of a row: elements of the window one after the other, each for all pixels.
-  template <class T>
-  void pixels_at(const T* x, T* y, int64_t* where, int64_t plane, int64_t row, int64_t first, int64_t last) const {
-    const Axis axis = axes_.back();
-    const size_t outer = axes_.size() - 1;
-    int64_t start[kMaxAxes] = {},
-            corner = plane * in_plane_ - axis.begin * axis.index;  // the index where a window begins
-    for (size_t a = outer; a-- > 0; row /= axes_[a].out) {
-      start[a] = row % axes_[a].out * axes_[a].stride - axes_[a].begin;
-      corner += start[a] * axes_[a].index;
-    }
-    Held<T> best[kPixels];
-    int32_t taken[kPixels];  // the number of the window's element
-    std::fill_n(best, last - first, kLowest<T>);
-    std::fill_n(taken, last - first, -1);
-    for (int64_t outer_tap = 0; outer_tap < window_ / axis.kernel; ++outer_tap) {
-      int64_t offset = 0;
-      bool inside = true;
-      int64_t rest = outer_tap;
-      for (size_t a = outer; a-- > 0; rest /= axes_[a].kernel) {
-        const int64_t at = start[a] + rest % axes_[a].kernel * axes_[a].dilation;
-        inside = inside && at >= 0 && at < axes_[a].in;
-        offset += at * axes_[a].offset;
-      }
-      for (int64_t t = 0; inside && t < axis.kernel; ++t) {
-        const int64_t shift = t * axis.dilation - axis.begin;
-        int64_t from = first, to = last;
-        while (from < to && from * axis.stride + shift < 0) ++from;
-        while (to > from && (to - 1) * axis.stride + shift >= axis.in) --to;
-        take_larger(x + offset + from * axis.stride + shift, axis.stride, to - from,
-                    int32_t(outer_tap * axis.kernel + t), best + (from - first), taken + (from - first));
-      }
-    }
-    for (int64_t o = first; o < last; ++o) {
-      y[o] = released<T>(best[o - first]);
-      const int32_t tap = taken[o - first];  // -1: the whole window lies outside
-      where[o] = tap < 0 ? -1 : corner + o * axis.stride * axis.index + taps_[size_t(tap)];
-    }
-  }
-  template <class T>
-  static void take_larger(const T* x, int64_t stride, int64_t n, int32_t tap, Held<T>* best, int32_t* taken) {
-    const auto loop = [=](auto step) {
-      TEMPER_NO_ALIAS
-      for (int64_t i = 0; i < n; ++i) {
-        const Held<T> value = held(x[i * step]), old = best[i];
-        int wins = int(value > old) | int(taken[i] < 0);
-        if constexpr (std::is_floating_point_v<Held<T>>) wins |= int(value != value) & int(old == old);
-        best[i] = wins ? value : old;
-        taken[i] = wins ? tap : taken[i];
-      }
-    };
-    if constexpr (std::is_same_v<T, float>) {
-      vectorised_by_8([=] {
-        if (stride == 1) loop(std::integral_constant<int64_t, 1>());
-        else if (stride == 2) loop(std::integral_constant<int64_t, 2>());
-        else loop(stride);
-      });
-    } else {
-      loop(stride);
-    }
+  void with_indices(const T* x, T* y, int64_t* where, int64_t plane, int64_t position) const {
+    T best{};
+    int64_t at = -1;
+    for_each(position, [&](int64_t offset, int64_t column) {
+      const T v = x[offset];
+      if (at >= 0 && !(v > best) && !(v != v && best == best)) return;
+      best = v;
+      at = plane * in_plane_ + (op_.column_major ? column : offset);
+    });
+    *y = best;
+    *where = at;
   }
 
   ops::Pool op_;
@@ -432,7 +365,6 @@ class OwnPoolKernel final : public Kernel {
   int threads_;
   ZeroPadding padding_;
   std::vector<Axis> axes_;
-  std::vector<int64_t> taps_;  // how far from the index where a window begins each of its elements is
   int64_t planes_ = 1, inner_ = 1, in_plane_ = 1, out_plane_ = 1, window_ = 1;
 };
 
