@@ -6,7 +6,10 @@
 #include <algorithm>
 
 #include "backends/cpu/cpu.h"
+#include "backends/cpu/isa.h"
 #include "backends/cpu/rows.h"
+#include "backends/cpu/vectors.h"
+#include "base/checked.h"
 #include "base/threads.h"
 
 namespace temper {
@@ -14,7 +17,7 @@ namespace temper {
 namespace {
 
 constexpr int64_t kParallel = 16384;  // elements worth a thread
-constexpr int64_t kColumns = 64;
+constexpr int64_t kColumns = 512;     // at once: of fewer, each row is little of a page, and reading ahead ends there
 constexpr int kRows = 4;
 
 template <class T>
@@ -60,13 +63,15 @@ class CumulativeKernel final : public Kernel {
                            });
       return;
     }
-    const int64_t groups = (view_.inner + kColumns - 1) / kColumns;
+    // A group for each thread where there are columns enough.
+    const int64_t columns = std::min(kColumns, round_up((view_.inner + threads_ - 1) / threads_, int64_t(64)));
+    const int64_t groups = (view_.inner + columns - 1) / columns;
     parallel_for_threads(
-        threads_, view_.outer * groups, std::max<int64_t>(1, kParallel / (view_.n * std::min(view_.inner, kColumns))),
+        threads_, view_.outer * groups, std::max<int64_t>(1, kParallel / (view_.n * std::min(view_.inner, columns))),
         [&](int, int64_t begin, int64_t end) {
           for (int64_t i = begin; i < end; ++i) {
-            const int64_t first = i % groups * kColumns, at = i / groups * view_.n * view_.inner + first;
-            run_columns<T, product>(x + at, y + at, std::min(view_.inner - first, kColumns));
+            const int64_t first = i % groups * columns, at = i / groups * view_.n * view_.inner + first;
+            run_columns<T, product>(x + at, y + at, std::min(view_.inner - first, columns));
           }
         });
   }
@@ -75,10 +80,10 @@ class CumulativeKernel final : public Kernel {
   using Total = std::conditional_t<std::is_same_v<Wide<T>, double>, double, uint64_t>;
   // Takes the next element into the total and gives what is written in its place.
   template <class T, bool product>
-  T step(Total<T>& total, T x) const {
+  static T step(Total<T>& total, T x, bool exclusive) {
     const Total<T> before = total, value = static_cast<Total<T>>(static_cast<Wide<T>>(x));
     total = product ? before * value : before + value;
-    return static_cast<T>(op_.exclusive ? before : total);
+    return static_cast<T>(exclusive ? before : total);
   }
 
   // Additions wait for the ones before them, so rows take turns.
@@ -88,17 +93,38 @@ class CumulativeKernel final : public Kernel {
     std::fill(totals, totals + rows, Total<T>(product ? 1 : 0));
     for (int64_t i = 0; i < view_.n; ++i) {
       const int64_t at = op_.reverse ? view_.n - 1 - i : i;
-      for (int r = 0; r < rows; ++r) y[r * view_.n + at] = step<T, product>(totals[r], x[r * view_.n + at]);
+      for (int r = 0; r < rows; ++r)
+        y[r * view_.n + at] = step<T, product>(totals[r], x[r * view_.n + at], op_.exclusive);
     }
+  }
+  // Vectors by name: without the last optimisations the compiler makes none of a loop.
+  static void add_vector(double* totals, const float* x, float* y, bool exclusive) {
+    VectorOf<8>::Type values;
+    VectorOf<8, double>::Type before;
+    load(x, values);
+    load(totals, before);
+    const auto after = before + __builtin_convertvector(values, decltype(before));
+    store(after, totals);
+    values = __builtin_convertvector(exclusive ? before : after, decltype(values));
+    store(values, y);
   }
   template <class T, bool product>
   void run_columns(const T* x, T* y, int64_t width) const {
-    Total<T> totals[kColumns];
-    std::fill(totals, totals + width, Total<T>(product ? 1 : 0));
-    for (int64_t i = 0; i < view_.n; ++i) {
-      const int64_t at = (op_.reverse ? view_.n - 1 - i : i) * view_.inner;
-      for (int64_t k = 0; k < width; ++k) y[at + k] = step<T, product>(totals[k], x[at + k]);
-    }
+    Total<T> all[kColumns];
+    std::fill(all, all + width, Total<T>(product ? 1 : 0));
+    constexpr bool sums_vectors = std::is_same_v<T, float> && !product;
+    const auto loop = [x, y, width, totals = &all[0], n = view_.n, inner = view_.inner, reverse = op_.reverse,
+                       exclusive = op_.exclusive] {
+      for (int64_t i = 0; i < n; ++i) {
+        const int64_t at = (reverse ? n - 1 - i : i) * inner;
+        int64_t k = 0;
+        if constexpr (sums_vectors)
+          for (; k + 8 <= width; k += 8) add_vector(totals + k, x + at + k, y + at + k, exclusive);
+        for (; k < width; ++k) y[at + k] = step<T, product>(totals[k], x[at + k], exclusive);
+      }
+    };
+    if constexpr (sums_vectors) vectorised(loop);
+    else loop();
   }
 
   ops::Cumulative op_;
