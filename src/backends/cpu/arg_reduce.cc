@@ -15,24 +15,37 @@ namespace temper {
 namespace {
 
 constexpr int64_t kColumns = 256;
+constexpr int64_t kBlock = 64;        // elements of a row that one look is for
 constexpr int64_t kParallel = 16384;  // elements worth a thread
 
-// First the value, vectorised, then where it stands. NaN wins.
+// First the value, vectorised, then where it stands. NaN wins: by two choices, as one by || would be a branch for each
+// element.
 int64_t arg_of_row(const float* x, int64_t n, bool largest, bool last) {
   float best = 0;
   float* into = &best;
   vectorised([=] {
     if (largest) {
-      auto fold = [](float a, float v) { return v > a || v != v ? v : a; };
+      const auto fold = [](float a, float v) { return v == v ? (v > a ? v : a) : v; };
       *into = reduce_row(x, n, -std::numeric_limits<float>::infinity(), fold, fold);
     } else {
-      auto fold = [](float a, float v) { return v < a || v != v ? v : a; };
+      const auto fold = [](float a, float v) { return v == v ? (v < a ? v : a) : v; };
       *into = reduce_row(x, n, std::numeric_limits<float>::infinity(), fold, fold);
     }
   });
   const bool nan = best != best;
   auto wins = [&](int64_t i) { return nan ? x[i] != x[i] : x[i] == best; };
   int64_t i = last ? n - 1 : 0;
+  if (!last && !nan) {  // whole blocks without it are passed by in vectors
+    int64_t* const found = &i;
+    vectorised([=] {
+      int64_t begin = 0;
+      for (int any = 0; begin + kBlock <= n; begin += kBlock) {
+        for (int64_t k = 0; k < kBlock; ++k) any |= int(x[begin + k] == best);
+        if (any) break;
+      }
+      *found = begin;
+    });
+  }
   while (!wins(i)) i += last ? -1 : 1;
   return i;
 }
