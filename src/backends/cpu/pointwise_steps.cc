@@ -212,10 +212,12 @@ StepFn loop_of_cast() {
   return TEMPER_UNARY(A, B, (convert<B, A>(x)));
 }
 
-// The bits of an integer that is cast to another one depend on the sign of neither, but of the narrower of two.
+// The bits of an integer that is cast to another one depend on the sign of neither, but of the narrower of two. A bool
+// is a byte of 0 or 1: of bools GCC makes no vectors.
 template <class A, class B>
 StepFn cast_step() {
-  if constexpr (is_number<A> && is_number<B>)
+  if constexpr (std::is_same_v<A, bool>) return cast_step<uint8_t, B>();
+  else if constexpr (is_number<A> && is_number<B>)
     return loop_of_cast<std::conditional_t<sizeof(B) <= sizeof(A), std::make_signed_t<A>, A>, std::make_signed_t<B>>();
   else return loop_of_cast<A, B>();
 }
