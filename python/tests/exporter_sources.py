@@ -212,6 +212,13 @@ class Sources(unittest.TestCase):
                                        "added_cond_kwargs={n: g[n] for n in ('text_embeds', 'time_ids')}, return_dict=False)")
         self.assertLess(np.abs(got - want).max(), 1e-4)
 
+    def test_weights_that_a_folder_of_diffusers_has_in_16_bits_alone_are_read(self):
+        self.networks()
+        self.make("import diffusers, torch; diffusers.AutoencoderKL.from_pretrained('sd/vae', torch_dtype=torch.float16).save_pretrained('halves', variant='fp16')")
+        model = self.export("hf:halves")
+        got, want = self.answer(model, "diffusers.AutoencoderKL.from_pretrained('halves', variant='fp16').decode(g['latents'] / 0.25 + 0.5, return_dict=False)")
+        self.assertLess(np.abs(got - want).max(), 1e-4)
+
     def test_axes_and_shapes_of_a_noise_predictor(self):
         self.networks()
         model = self.export("hf:sd/unet", "--dynamic", "batch,height,width,sequence", "--shape", "sample=1x4x8x24", engines=4, words=["sample float32[2,4,40,56], timestep int64[2], encoder_hidden_states float32[2,78,24]"])

@@ -42,14 +42,16 @@ def loaded(kind, path, options):
     """(the network, whether its weights are random, as the folder has none).
     diffusers makes up what a file lacks, with a warning: refused here."""
     torch = need(PIP, "torch")
-    held = any(p.suffix in (".safetensors", ".bin") for p in path.iterdir())
+    held = [p.name for p in path.iterdir() if p.suffix in (".safetensors", ".bin")]
+    # Many folders have the weights in 16 bits alone: diffusers wants to be told.
+    variant = "fp16" if held and all(".fp16" in name for name in held) else None
     torch.manual_seed(options.seed)
     try:
         with contextlib.redirect_stderr(io.StringIO()):
             if not held:
                 return kind.from_config(kind.load_config(path, local_files_only=True)), True
-            network, report = kind.from_pretrained(path, local_files_only=True, torch_dtype=torch.float32,
-                                                   output_loading_info=True)
+            network, report = kind.from_pretrained(path, local_files_only=True, variant=variant,
+                                                   torch_dtype=torch.float32, output_loading_info=True)
     except Exception as error:
         raise ExportError(BAD_FILE, f"diffusers could not load '{path}': {first_line(error)}") from error
     missing = sorted(report["missing_keys"])
