@@ -54,12 +54,13 @@ std::vector<Tensor> Pool::reference(std::span<const Tensor> inputs, std::span<co
         if (!inside) return;
         ++valid;
         const auto v = static_cast<Wide<T>>(x.data<T>()[offset]);
+        bool wins = v > best || best_at < 0;
         if (kind == PoolKind::average) sum += v;
         if constexpr (std::is_same_v<Wide<T>, double>) {
           if (kind == PoolKind::lp) sum += std::pow(std::fabs(v), double(p));
-          if (std::isnan(v) && !std::isnan(best)) best = v, best_at = offset;
+          wins |= std::isnan(v) && !std::isnan(best);
         }
-        if (v > best || best_at < 0) {
+        if (wins) {
           best = v;
           best_at = column_major ? (o[0] * xd[1] + o[1]) * xs[1] + column : offset;
         }
