@@ -5,8 +5,6 @@
 #include <optional>
 
 #include "backends/cpu/isa.h"
-#include "graph/ops/conv.h"
-#include "graph/ops/conv_transpose.h"
 
 namespace temper {
 
@@ -73,8 +71,7 @@ inline void activate_all(const Activation& activation, float* y, int64_t n) {
 }  // namespace
 
 ActivatedEpilogue activated_epilogue(const Problem& problem, Layout layout, bool adds_residual) {
-  const auto* const transposed = problem.op.is<ops::ConvTranspose>() ? &problem.op.get<ops::ConvTranspose>() : nullptr;
-  const Program& program = transposed ? transposed->epilogue : problem.op.get<ops::Conv>().epilogue;
+  const Program& program = *epilogue_of(problem.op);
   ActivatedEpilogue epilogue;
   for (const Absorb how : {Absorb::all, Absorb::bias_and_relu, Absorb::bias_only}) {
     epilogue.absorbed =

@@ -4,6 +4,7 @@
 
 #include <limits>
 
+#include "backends/cpu/arg_reduce.h"
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/isa.h"
 #include "backends/cpu/lanes.h"
@@ -12,11 +13,7 @@
 
 namespace temper {
 
-namespace {
-
-constexpr int64_t kColumns = 256;
-constexpr int64_t kBlock = 64;        // elements of a row that one look is for
-constexpr int64_t kParallel = 16384;  // elements worth a thread
+static constexpr int64_t kBlock = 64;  // elements of a row that one look is for
 
 // First the value, vectorised, then where it stands. NaN wins: by two choices, as one by || would be a branch for each
 // element.
@@ -49,6 +46,11 @@ int64_t arg_of_row(const float* x, int64_t n, bool largest, bool last) {
   while (!wins(i)) i += last ? -1 : 1;
   return i;
 }
+
+namespace {
+
+constexpr int64_t kColumns = 256;
+constexpr int64_t kParallel = 16384;  // elements worth a thread
 
 template <class T>
 int64_t arg_of_any(const T* x, int64_t n, int64_t stride, bool largest, bool last) {

@@ -37,27 +37,22 @@ struct Operand {
 
 // Nothing where a row's part does not lie in one piece. Operands that repeat are plain in every layout.
 std::optional<Operand> operand_of(const TensorType& type, const Dims& dims, Layout layout) {
-  Dims own = type.dims(), sizes = dims;
-  own.insert(own.begin(), dims.size() - own.size(), 1);
-  Dims strides = row_major_strides(own);
-  if (layout == Layout::channels_last) {
-    const auto to_back = [](Dims& list) { std::rotate(list.begin() + 1, list.begin() + 2, list.end()); };
-    to_back(sizes);
-    to_back(own);
-    if (type.dims() == dims) strides = row_major_strides(own);
-    else to_back(strides);
-  }
-  if (own.back() != 1 && strides.back() != 1) return std::nullopt;
+  const Dims sizes = physical_dims(dims, layout);
+  const Dims strides = type.dims() == dims
+                           ? row_major_strides(sizes)
+                           : physical_strides(broadcast_strides(type.dims(), dims), layout);  // 0 where it repeats
+  const int64_t bytes = size_of(type.dtype);
+  if (sizes.back() != 1 && strides.back() > 1) return std::nullopt;
   Operand operand;
-  operand.part = own.back();
-  operand.bytes = operand.part * size_of(type.dtype);
-  operand.strides.assign(own.size() - 1, 0);
+  operand.part = strides.back() ? sizes.back() : 1;
+  operand.bytes = operand.part * bytes;
+  operand.strides.assign(sizes.size() - 1, 0);
   int64_t behind = operand.part;  // elements of all parts along the axes behind this one, if there is one for each
-  for (size_t axis = own.size() - 1; axis-- > 0; behind *= own[axis]) {
-    if (own[axis] != sizes[axis] || (own[axis] != 1 && strides[axis] != behind)) operand.each_row = false;
-    if (own[axis] == 1) continue;
-    operand.no_row = false;
-    operand.strides[axis] = strides[axis] * size_of(type.dtype);
+  for (size_t axis = sizes.size() - 1; axis-- > 0; behind *= sizes[axis]) {
+    if (sizes[axis] == 1) continue;
+    if (strides[axis] != behind) operand.each_row = false;
+    if (strides[axis] != 0) operand.no_row = false;
+    operand.strides[axis] = strides[axis] * bytes;
   }
   return operand;
 }

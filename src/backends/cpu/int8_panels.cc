@@ -35,9 +35,6 @@ constexpr int64_t kSlice = 256;         // words of k: 16 KiB of weights of a pa
 constexpr int64_t kChunk = 48;          // rows, at most
 constexpr int64_t kParallel = 1 << 17;  // multiplications worth a thread
 
-const Program& program_of(const Problem& problem) {
-  return problem.op.is<ops::Conv>() ? problem.op.get<ops::Conv>().epilogue : problem.op.get<ops::MatMul>().epilogue;
-}
 Layout layout_of(const Problem& problem) { return problem.op.is<ops::Conv>() ? Layout::channels_last : Layout::plain; }
 size_t channel_axis(const Problem& problem) {
   return problem.op.is<ops::Conv>() ? 1 : problem.outputs[0].dims().size() - 1;
@@ -239,7 +236,7 @@ void move_bytes(const std::byte* from, int64_t count, std::byte sign, std::byte*
 }
 
 std::optional<IntegerEpilogue> epilogue_of(const Problem& problem) {
-  return Int8Results::absorb(problem, program_of(problem), channel_axis(problem), layout_of(problem));
+  return Int8Results::absorb(problem, *temper::epilogue_of(problem.op), channel_axis(problem), layout_of(problem));
 }
 
 Config config_of(const Problem& problem, Word word) {

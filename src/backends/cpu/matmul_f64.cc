@@ -2,6 +2,7 @@
 // Matrix products of f64, which oneDNN has not: threads share out panels of 16 columns of the right matrix, each of
 // which is packed and multiplied by all rows, some of them at a time in registers. The epilogue runs behind it.
 #include <cstring>
+#include <numeric>
 
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/isa.h"
@@ -68,8 +69,17 @@ class MatMulF64Kernel final : public Kernel {
     m_ = y[y.size() - 2], n_ = y.back(), k_ = op.transpose_a ? a[a.size() - 2] : a.back();
     a_row_ = op.transpose_a ? 1 : k_, a_step_ = op.transpose_a ? m_ : 1;
     b_row_ = op.transpose_b ? 1 : n_, b_step_ = op.transpose_b ? k_ : 1;
-    for_each_index(Dims(y.begin(), y.end() - 2),
-                   [&](const Dims& at, int64_t) { batches_.push_back({offset_of(a, at), offset_of(b, at)}); });
+    const Dims lead(y.begin(), y.end() - 2);
+    const auto strides_of = [&](const Dims& dims) {
+      return broadcast_strides(Dims(dims.begin(), dims.end() - 2), lead);
+    };
+    const Dims of_a = strides_of(a), of_b = strides_of(b);
+    for_each_index(lead, [&](const Dims& at, int64_t) {
+      const auto matrix = [&](const Dims& strides) {
+        return std::inner_product(at.begin(), at.end(), strides.begin(), int64_t(0));
+      };
+      batches_.push_back({matrix(of_a) * m_ * k_, matrix(of_b) * k_ * n_});
+    });
     tail_ = EpilogueTail(problem, DType::f64, op.epilogue, Layout::plain);
   }
   int64_t workspace() const override { return tail_.workspace(threads_ * k_ * kColumns * int64_t(sizeof(double))); }
@@ -104,15 +114,6 @@ class MatMulF64Kernel final : public Kernel {
   int64_t m_ = 0, n_ = 0, k_ = 0, a_row_ = 0, a_step_ = 0, b_row_ = 0, b_step_ = 0;
   std::vector<Batch> batches_;  // where their matrices begin
   EpilogueTail tail_;
-
-  // Of the matrix at a position in the leading axes of the output, to which those of `dims` are broadcast.
-  static int64_t offset_of(const Dims& dims, const Dims& at) {
-    const Dims strides = row_major_strides(dims);
-    int64_t offset = 0;
-    for (size_t i = 0; i + 2 < dims.size(); ++i)
-      if (dims[i] != 1) offset += at[at.size() + 2 - dims.size() + i] * strides[i];
-    return offset;
-  }
 
   void pack(const double* b, int64_t columns, double* panel) const {
     if (columns < kColumns) std::fill_n(panel, k_ * kColumns, 0.);

@@ -6,9 +6,8 @@
 #include <functional>
 #include <limits>
 
+#include "backends/cpu/arg_reduce.h"
 #include "backends/cpu/cpu.h"
-#include "backends/cpu/isa.h"
-#include "backends/cpu/lanes.h"
 #include "base/threads.h"
 
 namespace temper {
@@ -19,19 +18,6 @@ namespace sampling = ops::sampling;
 
 constexpr int64_t kParallel = 4096;  // weights worth a thread
 constexpr int64_t kFirst = 256;      // tokens that are ordered at first
-
-// The first of the largest; NaN is that. First the value, vectorised, then where it stands.
-int64_t largest_of(const float* x, int64_t n) {
-  float best = 0;
-  float* into = &best;
-  vectorised([=] {
-    auto fold = [](float a, float v) { return v > a || v != v ? v : a; };
-    *into = reduce_row(x, n, -std::numeric_limits<float>::infinity(), fold, fold);
-  });
-  int64_t i = 0;
-  while (best != best ? x[i] == x[i] : x[i] != best) ++i;
-  return i;
-}
 
 class SampleKernel final : public Kernel {
  public:
@@ -63,7 +49,7 @@ class SampleKernel final : public Kernel {
           if (seen[i] >= 0 && seen[i] < vocabulary_) penalised[seen[i]] = sampling::penalised(x_[seen[i]], set[3]);
         x_ = penalised;
       }
-      const int64_t best = largest_of(x_, vocabulary_);
+      const int64_t best = arg_of_row(x_, vocabulary_, true, false);
       const float most = x_[best];
       const auto flaw = most != most ? sampling::kNan : most - most != 0.0f ? sampling::kInfinite : sampling::kNone;
       const int64_t kept = sampling::kept_of(set[1], vocabulary_);
