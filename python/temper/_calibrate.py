@@ -9,7 +9,7 @@ from typing import Any
 
 from . import _temper
 from ._engine import Inputs
-from ._check import limits, names, whole
+from ._check import limits, names, seed_of, whole
 from ._data import Data, DataSource, data_of
 from ._error import must_exist
 from ._model import Model, model_of
@@ -115,7 +115,7 @@ class Ranges:
 def _calibrated(
     model: Any, data: Iterable[Inputs] | DataSource, method: str, seed: int, options: dict[str, Any], progress: Progress
 ) -> Ranges:
-    seed = whole("seed", seed, 0, most=2**64 - 1)
+    seed = seed_of(seed)
     tell = (lambda text: None) if progress is None else progress
     calibrator = _temper.Calibrator(model, options, method, seed)
     samples = 0

@@ -30,6 +30,11 @@ def whole(name: str, value: Any, least: int | None = None, why: str = "", most: 
     return given
 
 
+def seed_of(seed: Any) -> int:
+    """A seed: 64 bits without a sign."""
+    return whole("seed", seed, 0, most=2**64 - 1)
+
+
 def wholes(name: str, each: str, values: Any) -> list[int]:
     """A list of whole numbers; ``each`` names one of them."""
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):

@@ -10,7 +10,7 @@ from typing import Any, Union
 import numpy
 
 from ._engine import Array
-from ._check import flag, number, whole
+from ._check import flag, number, seed_of, whole
 from ._error import ArgumentTypeError, Error, must_exist
 
 
@@ -70,7 +70,7 @@ def data_of(data: DataSource, samples: int | None, seed: int, memory_limit: int 
         data = Data(data)
     if samples is not None:
         samples = whole("samples", samples, 1, "it must be above 0")
-    seed = whole("seed", seed, 0, most=2**64 - 1)
+    seed = seed_of(seed)
     if data.layout not in (None, "nchw", "nhwc"):
         raise Error(f"layout is {data.layout!r}; it must be 'nchw' or 'nhwc'")
     if data.filter not in (None, "bilinear", "bicubic"):

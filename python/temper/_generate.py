@@ -10,7 +10,7 @@ from typing import Any, Union, overload
 
 from . import _temper
 from ._build import build
-from ._check import names, number, whole, wholes
+from ._check import names, number, seed_of, whole, wholes
 from ._engine import Engine, load
 from ._error import Error, MissingPackageError, must_exist
 from ._model import Model
@@ -82,7 +82,7 @@ class Generations:
     def fork(self, seed: int | None = None) -> Generations:
         """The same answers so far, which go on by themselves, with caches of their own; with ``seed`` what comes next is drawn by that one."""
         reader = self._reader.fork()
-        generator = self._native.fork(reader, None if seed is None else whole("seed", seed, 0, most=2**64 - 1))
+        generator = self._native.fork(reader, None if seed is None else seed_of(seed))
         return Generations(reader, generator, [row._copy(generator) for row in self.rows], self._ends)
 
     @property
@@ -250,7 +250,7 @@ def generate(
         raise Error(f"the engine has a batch of {reader.batch}, and there {'are' if len(ids) > 1 else 'is'} {len(ids)} prompt{'s' if len(ids) > 1 else ''}")
     ends = [] if found is None or ignore_end else [one for one in found.ends if one < reader.vocabulary]
     native = {"max_tokens": whole("max_tokens", max_tokens, 1), "temperature": number("temperature", temperature), "top_k": whole("top_k", top_k, 0),
-              "top_p": number("top_p", top_p), "repetition_penalty": number("repetition_penalty", repetition_penalty), "seed": whole("seed", seed, 0, most=2**64 - 1),
+              "top_p": number("top_p", top_p), "repetition_penalty": number("repetition_penalty", repetition_penalty), "seed": seed_of(seed),
               "end_with": wholes("stop_ids", "a token of stop_ids", stop_ids) + ends}  # fmt: skip
     generator = _temper.Generator(reader, ids, native)
     rows = [GeneratedRow(generator, row, tuple(one), GrowingText(found, stops) if found else None) for row, one in enumerate(ids)]
