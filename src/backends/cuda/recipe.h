@@ -5,10 +5,12 @@
 // launches when a plan is built, and runs them when the plan runs.
 #pragma once
 #include <cstring>
+#include <utility>
 
 #include "backends/cuda/support/compiler.h"
 #include "backends/cuda/support/driver.h"
 #include "backends/tactic.h"
+#include "base/checked.h"
 
 namespace temper::cuda {
 
@@ -73,6 +75,11 @@ struct Recipe {
     std::vector<std::byte> packed;
     int64_t packed_bytes = 0;
     std::vector<bool> consumed;  // inputs that kernels read from `packed` alone; empty: none
+
+    // So many bytes more of the workspace, aligned as buffers are.
+    Slot place(int64_t bytes) {
+      return {Slot::Kind::workspace, 0, std::exchange(workspace, workspace + round_up<int64_t>(bytes, 256))};
+    }
   };
   Work (*work)(const Problem& problem, const Config& config, const GpuProperties& gpu);
   std::string_view architecture = {};  // the only architecture that has the kernel, "sm_90a"; empty: every one

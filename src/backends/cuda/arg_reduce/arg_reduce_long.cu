@@ -5,19 +5,12 @@
 using Position = i32;
 #include "backends/cuda/arg_reduce/best.cuh"
 #include "backends/cuda/rows/row_sums.cuh"
+#include "backends/cuda/support/cluster_parts.cuh"
 
 struct Parameters {
   i32 count;
 };
 constexpr int THREADS = 512, UNROLL = 16;
-
-#if SPLITS > 1 && __CUDA_ARCH__ >= 900
-#define CLUSTER __cluster_dims__(1, SPLITS, 1)
-constexpr int PARTS = SPLITS;
-#else
-#define CLUSTER
-constexpr int PARTS = 1;  // without clusters, the first block looks at all
-#endif
 
 extern "C" __global__ void CLUSTER __launch_bounds__(THREADS)
     arg_reduce_long(const Input* in, i64* out, const Parameters p) {

@@ -15,6 +15,7 @@
 // LOAD_COLUMN_EXTRAS and LOAD_ROW_EXTRAS, EPILOGUE(sum, columns, row, v) (for element v of the extras), and what
 // gemm_matrix.cuh or gemm_plain.cuh needs.
 #pragma once
+#include "backends/cuda/support/cluster_parts.cuh"
 #include "backends/cuda/support/memory.cuh"
 
 struct ConvParameters {
@@ -124,14 +125,6 @@ DEVICE Chunk load_b(const B* b, const Parameters& p, u32 column, u32 k) {
   }
   return out.chunk;
 }
-
-#if SPLITS > 1 && __CUDA_ARCH__ >= 900
-#define CLUSTER __cluster_dims__(1, SPLITS, 1)
-constexpr int PARTS = SPLITS;
-#else
-#define CLUSTER
-constexpr int PARTS = 1;  // without clusters, the first block sums all
-#endif
 
 // Sums in shared memory: no two of the eight rows that a warp writes at a time meet in a bank.
 constexpr int PITCH = TILE_N + 8;

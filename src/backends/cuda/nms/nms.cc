@@ -4,6 +4,7 @@
 #include "graph/ops/nms.h"
 
 #include "backends/cuda/scan/scan.h"
+#include "backends/cuda/support/constants.h"
 #include "backends/cuda/topk/topk.h"
 #include "backends/sized_by_data.h"
 #include "base/checked.h"
@@ -30,18 +31,15 @@ Recipe::Work work(const Problem& problem, const Config&, const GpuProperties&) {
   if (room == 0) return out;
   const int64_t most = room / rows;
   const auto has = [&](size_t i) { return i < problem.inputs.size() && problem.inputs[i].present; };
-  const auto place = [&](int64_t bytes) {
-    return Slot{Slot::Kind::workspace, 0, std::exchange(out.workspace, out.workspace + round_up<int64_t>(bytes, 256))};
-  };
   const auto input = [&](int i) { return Slot{Slot::Kind::input, has(size_t(i)) ? i : 0, 0}; };
-  const Slot keys = place(entries * 4), sorted = place(entries * 4), places = place(entries * 8),
-             chosen = place(rows * most * 4), counts = place(rows * 4), boxes{Slot::Kind::output, 0, 0},
+  const Slot keys = out.place(entries * 4), sorted = out.place(entries * 4), places = out.place(entries * 8),
+             chosen = out.place(rows * most * 4), counts = out.place(rows * 4), boxes{Slot::Kind::output, 0, 0},
              total{Slot::Kind::output, 1, 0};
-  const std::string has_least = concat("constexpr bool HAS_LEAST = ", has(4), ";\n");
+  const std::string has_least = bool_constants({{"HAS_LEAST", has(4)}});
   const auto job = [&](std::string entry, const std::string& head, std::vector<Slot> slots, int64_t blocks) {
     Job each;
     each.overlap = true;
-    each.source.text = concat(head, "#include \"backends/cuda/nms/", entry, ".cu\"\n");
+    each.source.text = concat(head, include_line(concat("nms/", entry, ".cu")));
     each.entry = std::move(entry);
     each.slots = std::move(slots);
     each.parameters = ParameterWriter()
@@ -67,8 +65,7 @@ Recipe::Work work(const Problem& problem, const Config&, const GpuProperties&) {
                              .workspace = out.workspace},
                             out.jobs);
   out.jobs.push_back(job(
-      "nms_choose",
-      concat(has_least, "constexpr bool CENTER = ", problem.op.get<ops::Nms>().center, ", HAS_IOU = ", has(3), ";\n"),
+      "nms_choose", has_least + bool_constants({{"CENTER", problem.op.get<ops::Nms>().center}, {"HAS_IOU", has(3)}}),
       {input(0), input(2), input(3), sorted, places, chosen, counts}, rows));
   out.jobs.push_back(scan_job(counts, total, rows));
   out.jobs.push_back(job("nms_write", "", {chosen, counts, total, boxes}, blocks_for(rows * most, 256)));

@@ -3,6 +3,7 @@
 #include "graph/ops/nonzero.h"
 
 #include "backends/cuda/scan/scan.h"
+#include "backends/cuda/support/constants.h"
 #include "backends/sized_by_data.h"
 #include "base/checked.h"
 
@@ -25,15 +26,13 @@ Recipe::Work work(const Problem& problem, const Config&, const GpuProperties&) {
   const int64_t count = element_count(x.dims());
   Recipe::Work out;
   if (count == 0) return out;
-  out.workspace = round_up<int64_t>(ceil_div(count, kScanTile) * 4, 256);
   const Dims dims = x.rank() ? x.dims() : Dims{1};
-  const Slot input{Slot::Kind::input, 0, 0}, counts{Slot::Kind::workspace, 0, 0}, total{Slot::Kind::output, 1, 0},
-      positions{Slot::Kind::output, 0, 0};
+  const Slot counts = out.place(ceil_div(count, kScanTile) * 4);
+  const Slot input{Slot::Kind::input, 0, 0}, total{Slot::Kind::output, 1, 0}, positions{Slot::Kind::output, 0, 0};
   const std::string head = tiles_head(size_of(x.dtype), is_float(x.dtype));
   add_count(input, head, count, counts, total, out.jobs);
   out.jobs.push_back(tiles_job(
-      "nonzero",
-      concat(head, "constexpr int RANK = ", dims.size(), ";\n#include \"backends/cuda/nonzero/nonzero.cu\"\n"),
+      "nonzero", concat(head, int_constants({{"RANK", int64_t(dims.size())}}), include_line("nonzero/nonzero.cu")),
       {input, counts, total, positions}, ParameterWriter().put(uint32_t(count)).put_walk(dims, {}).finish(), count));
   return out;
 }

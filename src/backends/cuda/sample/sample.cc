@@ -32,15 +32,14 @@ Recipe::Work work(const Problem& problem, const Config&, const GpuProperties& gp
   int64_t splits = 1;
   while (gpu.capability >= 90 && splits < 8 && rows * splits < gpu.sms && vocabulary > splits * kThreads * 4)
     splits *= 2;
-  out.workspace = rows * vocabulary * 4;  // logits with the penalty
   Job job;
   job.entry = "sample";
   job.overlap = true;
   for (int i = 0; i < 5; ++i) job.slots.push_back({Slot::Kind::input, i, 0});
   for (int o = 0; o < 2; ++o) job.slots.push_back({Slot::Kind::output, o, 0});
-  job.slots.push_back({Slot::Kind::workspace, 0, 0});
-  job.source.text = concat("#include \"backends/cuda/support/scalar.cuh\"\n", macro("SPLITS", splits),
-                           "#include \"backends/cuda/sample/sample.cu\"\n");
+  job.slots.push_back(out.place(rows * vocabulary * 4));  // logits with the penalty
+  job.source.text =
+      concat(include_line("support/scalar.cuh"), macro("SPLITS", splits), include_line("sample/sample.cu"));
   ParameterWriter parameters;
   // In whole warps: of a block, and of a warp of it.
   const int64_t blocks = gpu.capability >= 90 ? splits : 1;

@@ -9,6 +9,7 @@
 //
 // Generated before this text: SPLITS.
 #include "backends/cuda/rows/row_sums.cuh"
+#include "backends/cuda/support/cluster_parts.cuh"
 
 struct Parameters {
   u32 vocabulary, positions;
@@ -16,14 +17,6 @@ struct Parameters {
   i32 bits;           // the largest logit weighs 2^bits
   u64 powers[16], terms[8];
 };
-
-#if SPLITS > 1 && __CUDA_ARCH__ >= 900
-#define CLUSTER __cluster_dims__(1, SPLITS, 1)
-constexpr int PARTS = SPLITS;
-#else
-#define CLUSTER
-constexpr int PARTS = 1;  // without clusters, the first block looks at all
-#endif
 
 constexpr int THREADS = 512, WARPS = THREADS / 32, UNROLL = 4;
 constexpr int BINS = THREADS, MOST = THREADS;  // a thread has one bin, and one of the tokens that are compared

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cuda/scan/scan.h"
 
+#include "backends/cuda/support/constants.h"
 #include "backends/cuda/support/program_code.h"
 #include "base/checked.h"
 
@@ -8,8 +9,8 @@ namespace temper::cuda {
 
 std::string tiles_head(int64_t bytes, bool is_float) {
   const std::string_view word = word_type(bytes);
-  return concat("#include \"backends/cuda/support/memory.cuh\"\nusing Word = ", word, ";\nconstexpr Word MASK = Word(~",
-                word, "(0))", is_float ? " >> 1" : "", ";\nconstexpr u32 kTile = ", kScanTile, ";\n");
+  return concat(include_line("support/memory.cuh"), type_alias("Word", word), "constexpr Word MASK = Word(~", word,
+                "(0))", is_float ? " >> 1" : "", ";\n", constants_of<int64_t>("u32", {{"kTile", kScanTile}}));
 }
 
 Job tiles_job(std::string entry, std::string text, std::vector<Slot> slots, std::vector<std::byte> parameters,
@@ -27,7 +28,7 @@ Job tiles_job(std::string entry, std::string text, std::vector<Slot> slots, std:
 
 void add_count(const Slot& x, const std::string& head, int64_t n, const Slot& counts, const Slot& total,
                std::vector<Job>& jobs) {
-  jobs.push_back(tiles_job("count_tiles", head + "#include \"backends/cuda/scan/count_tiles.cu\"\n", {x, counts},
+  jobs.push_back(tiles_job("count_tiles", head + include_line("scan/count_tiles.cu"), {x, counts},
                            ParameterWriter().put(uint32_t(n)).finish(4), n));
   jobs.push_back(scan_job(counts, total, ceil_div(n, kScanTile)));
 }
@@ -36,7 +37,7 @@ Job scan_job(const Slot& counts, const Slot& total, int64_t n) {
   Job job;
   job.entry = "scan_counts";
   job.overlap = true;
-  job.source.text = "#include \"backends/cuda/scan/scan_counts.cu\"\n";
+  job.source.text = include_line("scan/scan_counts.cu");
   job.slots = {counts, total};
   job.parameters = ParameterWriter().put(uint32_t(n)).finish(4);
   job.shape.block = {1024, 1, 1};

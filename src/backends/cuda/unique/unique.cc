@@ -4,6 +4,7 @@
 #include "graph/ops/unique.h"
 
 #include "backends/cuda/scan/scan.h"
+#include "backends/cuda/support/constants.h"
 #include "backends/cuda/support/program_code.h"
 #include "backends/cuda/topk/topk.h"
 #include "backends/sized_by_data.h"
@@ -33,9 +34,6 @@ Recipe::Work work(const Problem& problem, const Config&, const GpuProperties&) {
   if (n == 0) return out;
   const int64_t inner = op.axis < 0 ? 1 : row_major_strides(x.dims())[size_t(op.axis)],
                 outer = op.axis < 0 ? 1 : elements / (n * std::max<int64_t>(inner, 1));
-  const auto place = [&](int64_t bytes) {
-    return Slot{Slot::Kind::workspace, 0, std::exchange(out.workspace, out.workspace + round_up<int64_t>(bytes, 256))};
-  };
   const auto output = [](int i) { return Slot{Slot::Kind::output, i, 0}; };
   const Slot input{Slot::Kind::input, 0, 0}, total = output(4);
   // A thread has a slice or an element.
@@ -43,8 +41,8 @@ Recipe::Work work(const Problem& problem, const Config&, const GpuProperties&) {
                        const std::vector<uint32_t>& last, int64_t threads) {
     Job job;
     job.overlap = true;
-    job.source.text = concat("#include \"backends/cuda/support/memory.cuh\"\nusing Element = ", memory_type(x.dtype),
-                             ";\n", head, "#include \"backends/cuda/unique/", entry, ".cu\"\n");
+    job.source.text = concat(include_line("support/memory.cuh"), type_alias("Element", memory_type(x.dtype)), head,
+                             include_line(concat("unique/", entry, ".cu")));
     job.entry = std::move(entry);
     job.slots = std::move(slots);
     ParameterWriter parameters;
@@ -55,9 +53,9 @@ Recipe::Work work(const Problem& problem, const Config&, const GpuProperties&) {
     job.shape.grid = {blocks_for(threads, 256), 1, 1};
     out.jobs.push_back(std::move(job));
   };
-  Slot order = place(n * 8);
+  Slot order = out.place(n * 8);
   if (inner == 1 && outer == 1) {
-    const Slot sorted = place(n * size_of(x.dtype));
+    const Slot sorted = out.place(n * size_of(x.dtype));
     out.workspace += add_sort({.element = memory_type(x.dtype),
                                .bytes = size_of(x.dtype),
                                .n = n,
@@ -68,7 +66,7 @@ Recipe::Work work(const Problem& problem, const Config&, const GpuProperties&) {
                                .workspace = out.workspace},
                               out.jobs);
   } else {
-    Slot merged = place(n * 8);
+    Slot merged = out.place(n * 8);
     int64_t run = 1;
     do {  // of a single slice, too, so that its number is written
       add("unique_merge", "", {input, order, merged}, {uint32_t(run)}, n);
@@ -76,11 +74,11 @@ Recipe::Work work(const Problem& problem, const Config&, const GpuProperties&) {
       run *= 2;
     } while (run < n);
   }
-  const Slot begins = place(n), counts = place(ceil_div(n, kScanTile) * 4), begins_at = place(n * 4),
-             group_of = place(n * 4), is_earliest = place(n), place_of = place(n * 4), again = place(8);
+  const Slot begins = out.place(n), counts = out.place(ceil_div(n, kScanTile) * 4), begins_at = out.place(n * 4),
+             group_of = out.place(n * 4), is_earliest = out.place(n), place_of = out.place(n * 4), again = out.place(8);
   const std::string flags = tiles_head(1, false);
   const auto add_tiles = [&](std::string entry, std::vector<Slot> slots) {
-    std::string text = concat(flags, "#include \"backends/cuda/unique/", entry, ".cu\"\n");
+    std::string text = concat(flags, include_line(concat("unique/", entry, ".cu")));
     out.jobs.push_back(tiles_job(std::move(entry), std::move(text), std::move(slots),
                                  ParameterWriter().put(uint32_t(n)).finish(4), n));
   };
@@ -91,7 +89,7 @@ Recipe::Work work(const Problem& problem, const Config&, const GpuProperties&) {
     add_count(is_earliest, flags, n, counts, again, out.jobs);
     add_tiles("unique_places", {is_earliest, counts, group_of, place_of});
   }
-  add("unique_write", concat("constexpr bool SORTED = ", op.sorted, ";\n"),
+  add("unique_write", bool_constants({{"SORTED", op.sorted}}),
       {input, order, begins_at, group_of, is_earliest, place_of, total, output(0), output(1), output(2), output(3)},
       {uint32_t(elements)}, std::max(n, elements));
   return out;
