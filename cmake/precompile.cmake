@@ -8,8 +8,8 @@ function(temper_precompile target)
     return()
   endif()
   set(headers)
-  foreach(header ${ARGN} algorithm array cmath cstring functional map memory numeric optional set span string string_view unordered_map
-          utility variant vector)
+  foreach(header ${ARGN} algorithm array atomic charconv chrono cmath compare concepts cstring deque functional initializer_list iterator map
+          memory mutex numeric optional set span sstream string string_view system_error unordered_map utility variant vector)
     list(APPEND headers "<${header}>")
   endforeach()
   target_precompile_headers(${target} PRIVATE ${headers})
