@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "graph/caches.h"
@@ -13,10 +14,10 @@
 #include "graph/ops/matmul.h"
 #include "graph/ops/pad.h"
 #include "graph/ops/pointwise.h"
-#include "graph/ops/range.h"
 #include "graph/ops/reshape.h"
 #include "graph/ops/sample.h"
 #include "graph/ops/shape.h"
+#include "graph/ops/slice.h"
 #include "graph/ops/transpose.h"
 #include "passes/pipeline.h"
 
@@ -623,12 +624,15 @@ class Keeper {
   // i64 [B,S]: those of the new ones.
   ValueId places() {
     if (counted_on_.valid()) return counted_on_;
-    const auto number = [&](int64_t n) { return to_.add_constant("number", Tensor::of<int64_t>({}, {n})); };
-    const ValueId range =
-        add(ops::Range{}, {number(0), add(ops::Reshape{Shape{}}, {rows_count_}, "new_positions"), number(1)}, "range");
+    // The first S of all there are: a part of a constant, where a range would be a step of each plan.
+    Tensor all(DType::i64, {options_.positions});
+    std::iota(all.data<int64_t>(), all.data<int64_t>() + options_.positions, 0);
+    ops::Slice first = ops::slice_all({options_.positions});
+    first.sizes[0] = queries_;
+    const ValueId fresh = add(std::move(first), {to_.add_constant("places", std::move(all))}, "new_places");
     return counted_on_ = add(ops::Pointwise{of_two(Scalar::add)},
                              {add(ops::Reshape{{batch_, 1}}, {lengths_}, "first_positions"),
-                              add(ops::Reshape{{1, queries_}}, {range}, "range")},
+                              add(ops::Reshape{{1, queries_}}, {fresh}, "new_places")},
                              kPositions);
   }
 

@@ -6,6 +6,7 @@
 #include "graph/caches.h"
 #include "graph/ops/append.h"
 #include "graph/ops/attention.h"
+#include "graph/ops/slice.h"
 #include "tiny_gpt.h"
 
 namespace temper {
@@ -77,6 +78,17 @@ TEST(KeepCaches, RowsOfDifferentLengthsGiveWhatEachGivesAlone) {
       EXPECT_EQ(out[1].data<int64_t>()[row], best);
     }
   }
+}
+
+// A range would be a step of each plan, which CPUs leave to the scalar reference.
+TEST(KeepCaches, PositionsOfNewTokensArePartOfAConstant) {
+  const Graph graph = keep_caches(TinyGpt{}.graph(), {64, DType::f32, {}});
+  int slices = 0;
+  for (int32_t n = 0; n < graph.node_count(); ++n) {
+    EXPECT_NE(name_of(graph.node({n}).op), "range");
+    slices += graph.node({n}).op.is<ops::Slice>() && graph.constant(graph.node({n}).inputs[0]);
+  }
+  EXPECT_EQ(slices, 1);
 }
 
 TEST(KeepCaches, TakesAModelWithoutAnAttentionMask) {
