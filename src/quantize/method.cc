@@ -129,7 +129,9 @@ float scale_of(double amax) {
 }
 
 std::string clipping_text(const std::string& name, const Method& method, const Observed& observed, double amax) {
-  const double share = clipped_share(observed, amax);
+  // A value within half a step beyond the range is rounded, as all are: it loses nothing by the range.
+  const auto share_beyond = [&](double range) { return clipped_share(observed, range * (1 + 0.5 / 127)); };
+  const double share = share_beyond(amax);
   if (!(share > kMostClipped)) return "";
   const auto number = [](double value) {
     char text[32];
@@ -141,8 +143,7 @@ std::string clipping_text(const std::string& name, const Method& method, const O
   for (const char* other : {"percentile:99.99", "mse", "entropy", "minmax"})
     if (method.text() != other) {
       const double kept = choose_amax(Method::parse(other), observed);
-      text += concat("; ", other, " would keep ", number(kept), " and clip ",
-                     number(100 * clipped_share(observed, kept)), " %");
+      text += concat("; ", other, " would keep ", number(kept), " and clip ", number(100 * share_beyond(kept)), " %");
     }
   return text;
 }

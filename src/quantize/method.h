@@ -54,8 +54,8 @@ float scale_of(double amax);
 double clipped_share(const Observed& observed, double amax);
 // A share above this is worth a warning.
 constexpr double kMostClipped = 0.01;
-// The warning, where `method` clips more than that of the tensor `name`: what it keeps and clips, and what the other
-// methods would have. Empty otherwise.
+// The warning, where `method` clips more than that of the tensor `name`, by more than half a step: what it keeps and
+// clips, and what the other methods would have. Empty otherwise.
 std::string clipping_text(const std::string& name, const Method& method, const Observed& observed, double amax);
 
 }  // namespace temper

@@ -187,6 +187,17 @@ TEST(CalibrationMethod, ClippingMoreThanAHundredthIsToldWithWhatTheOtherMethodsK
   EXPECT_EQ(warnings.size(), 1u);
 }
 
+// Attention masks are zero or the least float, and a method may choose a bin just below that.
+TEST(CalibrationMethod, ValuesWithinHalfAStepOfTheRangeAreNotClipped) {
+  std::vector<float> mask(1000, 0.0f);
+  for (size_t i = 0; i < mask.size(); i += 2) mask[i] = std::numeric_limits<float>::lowest();
+  const Observed observed = observe(mask);
+  const double below = observed.amax() * (1 - 0.001);
+  EXPECT_EQ(clipped_share(observed, below), 0.5);
+  EXPECT_EQ(clipping_text("mask", {Method::Kind::mse}, observed, below), "");
+  EXPECT_CONTAINS(clipping_text("mask", {Method::Kind::mse}, observed, 0.98 * observed.amax()), "clips 50 %");
+}
+
 TEST(CalibrationMethod, TheScaleIsTheRangeOver127InFloat) {
   EXPECT_EQ(scale_of(1), 1.0f / 127.0f);
   EXPECT_EQ(scale_of(0), 1.0f / 127.0f);
