@@ -24,7 +24,7 @@ _COMMANDS = [
     (r"--input NAME=FILE", "a dict of arrays by input name"),
     (r"--crop HEIGHTxWIDTH", "temper.Data(..., crop=(height, width))"),
     (r"--force; force=True in Python", "force=True"),
-    (r"temper export --past", "temper export, with its option past"),  # a program: it has no form in Python
+    (r"`temper export --past`", "`temper export` with its option past"),  # a program: it has no form in Python
 ]
 
 _FLAGS = (

@@ -225,6 +225,7 @@ class SpeechTest(Case):
             ("build without --quick", "build without quick=True"),
             ("--memory-limit SIZE sets another", "memory_limit=size sets another"),
             ("trtexec's --exportTimes", "trtexec's --exportTimes"),
+            ("known by `temper export --past`, which writes", "known by `temper export` with its option past, which writes"),
         ):
             self.assertEqual(python_of(text), wanted)
 
