@@ -45,16 +45,12 @@ def timed(function, batches, passes, size=384):
 
 
 def eight_bits(args, model, words, sentences):
-    """Ranges of 64 of the sentences, and the layers that lose too much in INT8: in this network those behind the wide layers, of which a few
-    channels are ten times as large as the others. They stay in 16 bits, or in FP32 where the machine has none."""
+    """Ranges of 64 of the sentences, by which wide channels are evened out, and a scale for each token, computed as it comes: with one scale for all of
+    a tensor the vectors of a few sentences would be too far."""
     some = [sentence for sentence in sentences if len(words.tokenizer.encode(sentence).ids) <= 64]
     some = some[:: max(1, len(some) // 64)][:64]
     np.savez(args.out / "some.npz", **words.batch(some, 64))
-    found = temper.build(model, precision="int8", shapes={name: (16, 64) for name in ("input_ids", "attention_mask")}, device=args.device, data=args.out / "some.npz", max_drop=0.003,
-                         metric="cosine", measure=False).mixed
-    print(f"{sum(layer.decision == 'int8' for layer in found.layers)} of {len(found.layers)} products in INT8; all of them would lose {100 * found.drop_all:.2f} % of the cosine, these {100 * found.drop:.2f} %")
-    kept = {kind: [layer.layer for layer in found.layers if layer.decision == kind] for kind in ("fp32", "bf16", "fp16")}
-    return {"calibration": found.ranges, **{f"keep_{kind}": layers for kind, layers in kept.items()}}
+    return {"calibration": temper.calibrate(model, args.out / "some.npz"), "activation_scales": "token"}
 
 
 def main():
