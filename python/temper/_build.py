@@ -327,8 +327,8 @@ def build(
         Without ``calibration``, these samples also calibrate.
     metric
         What ``max_drop`` limits: ``"top1"`` (with labels), ``"agreement"`` (a classifier without, and texts), ``"perplexity"``
-        (of a language model, its rise as a share), ``"cosine"`` (1 - cosine) or
-        ``"snr"`` (noise / signal).
+        (of a language model, its rise as a share), ``"cosine"`` (1 - cosine),
+        ``"snr"`` (noise / signal) or ``"difference"`` (the largest difference, as a share of the largest value).
     raise_to
         For ``"int8"``: ``"bf16"`` (FP32 where that loses too much) or ``"fp32"``; by default BF16 where the device has it. With
         INT8 and 16 bits these are the default.

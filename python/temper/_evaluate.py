@@ -61,6 +61,8 @@ class OutputDifference:
     """Power of the reference beside that of the difference; None where nothing differs, or a value is not finite."""
     max_difference: float | None
     max_sample: int
+    largest: float
+    """Magnitude in the reference, of what is finite: what the metric ``"difference"`` divides ``max_difference`` by."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -182,7 +184,7 @@ def evaluate(
     data
         A path, arrays by input name with the right classes as ``"labels"``, or :class:`Data`.
     metric
-        What must come out: ``"top1"`` (needs labels), or ``"agreement"``, ``"perplexity"`` (a language model, texts of token ids), ``"cosine"`` or ``"snr"`` (beside FP32). Without,
+        What must come out: ``"top1"`` (needs labels), or ``"agreement"``, ``"perplexity"`` (a language model, texts of token ids), ``"cosine"``, ``"snr"`` or ``"difference"`` (beside FP32). Without,
         whatever the data allow. Or a function of one's own of all answers (:class:`Answers`: names, labels, outputs), whose result is
         :attr:`Evaluation.score`: a detector's mAP by :mod:`temper.metrics`, for instance.
     reference

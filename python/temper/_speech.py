@@ -34,7 +34,7 @@ _FLAGS = (
 ).split()
 _SWITCHES = {"force", "quick", "transfers", "keep-first", "keep-last", "layers", "graph", "bgr", "strict"}
 _NUMBER = r"\d+(?:\.\d+)?(?:e[+-]?\d+)?"
-_WORDS = r"fp32|bf16|fp16|tf32|int8\+bf16|int8\+fp16|int8|fp8\+bf16|fp8\+fp16|fp8|best|cpu|agreement|cosine|snr|top1|token|none"
+_WORDS = r"fp32|bf16|fp16|tf32|int8\+bf16|int8\+fp16|int8|fp8\+bf16|fp8\+fp16|fp8|best|cpu|agreement|cosine|snr|difference|top1|token|none"
 _FLAG = re.compile(
     rf"--({'|'.join(sorted(map(re.escape, _FLAGS), key=len, reverse=True))})\b(?![-=])(?:"
     rf" (?P<shape>[^\s=']+)=(?P<dims>[\dx…\[\],.]+)"

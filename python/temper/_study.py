@@ -141,7 +141,8 @@ def study(
     max_drop
         The loss that is allowed for INT8, as a share (0.005 is 0.5 %): layers go back to BF16 or FP32 until it is kept.
     metric
-        What ``max_drop`` limits: ``"top1"`` (with labels), ``"agreement"``, ``"perplexity"`` (of language models), ``"cosine"`` (1 - cosine) or ``"snr"`` (noise / signal).
+        What ``max_drop`` limits: ``"top1"`` (with labels), ``"agreement"``, ``"perplexity"`` (of language models), ``"cosine"`` (1 - cosine), ``"snr"`` (noise / signal)
+        or ``"difference"`` (the largest difference, as a share of the largest value).
     raise_to
         What layers go back to: ``"bf16"`` or ``"fp32"``; by default BF16 where the device has it.
     method

@@ -219,7 +219,7 @@ class SpeechTest(Case):
             ("add --shapes images=1x3x224x224", 'add shapes={"images": (1, 3, 224, 224)}'),
             ("add --shapes ids=1x128 --shapes mask=1x128", 'add shapes={"ids": (1, 128), "mask": (1, 128)}'),
             ("use --precision bf16", 'use precision="bf16"'),
-            ("--metric agreement, cosine or snr", 'metric="agreement", "cosine" or "snr"'),
+            ("--metric agreement, cosine, snr or difference", 'metric="agreement", "cosine", "snr" or "difference"'),
             ("with --threads 2", "with threads=2"),
             ("the file 'a --precision fp16' is one", "the file 'a --precision fp16' is one"),
             ("build without --quick", "build without quick=True"),

@@ -143,7 +143,7 @@ Words configured(const Line& line) {
 }
 
 Words methods(const Line&) { return plain({"auto", "minmax", "percentile:99.99", "mse", "entropy"}); }
-Words metrics(const Line&) { return plain({"top1", "agreement", "perplexity", "cosine", "snr"}); }
+Words metrics(const Line&) { return plain({"top1", "agreement", "perplexity", "cosine", "snr", "difference"}); }
 Words raised(const Line&) { return plain({"bf16", "fp16", "fp32"}); }
 Words releases(const Line&) {
   Words words;

@@ -44,21 +44,22 @@ void OutputDifference::add(const Tensor& reference, const Tensor& tested, std::s
   const int64_t n = rows ? count : 1, size = reference.count() / n;
   with_values(reference, tested, [&](const auto* want, const auto* got) {
     for (int64_t s = 0; s < n; ++s, want += size, got += size) {
-      double dot = 0, want2 = 0, got2 = 0, error2 = 0, worst = 0;
+      double dot = 0, want2 = 0, got2 = 0, error2 = 0, worst = 0, most = 0;
       for (int64_t i = 0; i < size; ++i) {
         const double x = double(want[i]), y = double(got[i]);
         if (x == y || (std::isnan(x) && std::isnan(y))) {  // the same, also where it is not finite
-          if (std::isfinite(x)) dot += x * x, want2 += x * x, got2 += x * x;
+          if (std::isfinite(x)) dot += x * x, want2 += x * x, got2 += x * x, most = std::max(most, std::fabs(x));
           continue;
         }
         const double d = std::isfinite(x) && std::isfinite(y) ? std::fabs(x - y) : kInfinity;
-        if (std::isfinite(x)) want2 += x * x;
+        if (std::isfinite(x)) want2 += x * x, most = std::max(most, std::fabs(x));
         if (std::isfinite(y)) got2 += y * y;
         if (d < kInfinity) dot += x * y;
         error2 += d * d;
         worst = std::max(worst, d);
       }
       if (worst > max_difference) max_difference = worst, max_sample = numbers[size_t(s)];
+      largest = std::max(largest, most);
       signal += want2;
       noise += error2;
       const double product = std::sqrt(want2 * got2);
@@ -74,6 +75,9 @@ void OutputDifference::add(const Tensor& reference, const Tensor& tested, std::s
 }
 
 double OutputDifference::noise_share() const { return noise == 0 ? 0 : signal == 0 ? kInfinity : noise / signal; }
+double OutputDifference::difference_share() const {
+  return max_difference == 0 ? 0 : largest == 0 ? kInfinity : max_difference / largest;
+}
 double OutputDifference::snr_db() const { return -10 * std::log10(noise_share()); }
 
 void join(Evaluation& all, const Evaluation& next) {
@@ -117,6 +121,7 @@ void join(Evaluation& all, const Evaluation& next) {
     sum.noise += more.noise;
     if (more.max_difference > sum.max_difference)
       sum.max_difference = more.max_difference, sum.max_sample = more.max_sample;
+    sum.largest = std::max(sum.largest, more.largest);
     sum.cosine_sum += more.cosine_sum;
     if (more.least_cosine < sum.least_cosine)
       sum.least_cosine = more.least_cosine, sum.least_cosine_sample = more.least_cosine_sample;
@@ -256,9 +261,11 @@ int classes_output(const std::vector<std::string>& names, const std::vector<Tens
 }
 
 Metric parse_metric(std::string_view text) {
-  for (Metric metric : {Metric::top1, Metric::agreement, Metric::perplexity, Metric::cosine, Metric::snr})
+  for (Metric metric :
+       {Metric::top1, Metric::agreement, Metric::perplexity, Metric::cosine, Metric::snr, Metric::difference})
     if (text == name_of(metric)) return metric;
-  fail(ErrorKind::usage, "there is no metric '", text, "'; there are top1, agreement, perplexity, cosine and snr");
+  fail(ErrorKind::usage, "there is no metric '", text,
+       "'; there are top1, agreement, perplexity, cosine, snr and difference");
 }
 
 std::string_view name_of(Metric metric) {
@@ -268,6 +275,7 @@ std::string_view name_of(Metric metric) {
     case Metric::perplexity: return "perplexity";
     case Metric::cosine: return "cosine";
     case Metric::snr: return "snr";
+    case Metric::difference: return "difference";
   }
   return "";
 }
@@ -288,14 +296,14 @@ double drop_of(const Evaluation& evaluation, Metric metric) {
     if (!evaluation.mcnemar)
       fail(ErrorKind::usage,
            "the metric top1 needs data with right answers and an output that holds classes (--output-name); agreement, "
-           "cosine and snr need none");
+           "cosine, snr and difference need none");
     return evaluation.mcnemar->drop();
   }
   if (metric == Metric::agreement) {
     if (!evaluation.agreement)
       fail(ErrorKind::usage,
-           "the metric agreement needs an output that holds classes (--output-name); cosine and snr compare outputs of "
-           "any kind");
+           "the metric agreement needs an output that holds classes (--output-name); cosine, snr and difference "
+           "compare outputs of any kind");
     return 1 - evaluation.agreement->rate();
   }
   if (metric == Metric::perplexity) {
@@ -306,7 +314,8 @@ double drop_of(const Evaluation& evaluation, Metric metric) {
   }
   if (metric == Metric::snr) return worst_noise_share(evaluation);
   double worst = 0;
-  for (const OutputDifference& d : evaluation.differences) worst = std::max(worst, 1 - d.cosine());
+  for (const OutputDifference& d : evaluation.differences)
+    worst = std::max(worst, metric == Metric::difference ? d.difference_share() : 1 - d.cosine());
   return worst;
 }
 

@@ -22,6 +22,7 @@ struct OutputDifference {
   double signal = 0, noise = 0;  // sums of the squares of the reference, and of the difference
   double max_difference = 0;     // largest absolute one
   int64_t max_sample = 0;        // the sample with it
+  double largest = 0;            // magnitude in the reference, of what is finite
   double cosine_sum = 0, least_cosine = 1;
   int64_t least_cosine_sample = 0;
 
@@ -29,8 +30,9 @@ struct OutputDifference {
   // is one sample. Throws Error{unsupported} where the shapes differ.
   void add(const Tensor& reference, const Tensor& tested, std::span<const int64_t> samples);
   double cosine() const { return samples ? cosine_sum / double(samples) : 1; }  // mean over the samples
-  double snr_db() const;       // 10 log10(signal / noise); infinite where nothing differs
-  double noise_share() const;  // noise / signal
+  double snr_db() const;            // 10 log10(signal / noise); infinite where nothing differs
+  double noise_share() const;       // noise / signal
+  double difference_share() const;  // max_difference / largest
 };
 
 struct Agreement {
@@ -96,8 +98,9 @@ int classes_output(const std::vector<std::string>& names, const std::vector<Tens
 //   agreement: the share of samples, or of tokens, with another best class than the reference's;
 //   perplexity: by how much it is above the reference's, as a share of that;
 //   cosine:    1 - cosine, of the worst output;
-//   snr:       noise / signal, of the worst output: 0.5 % is 23 dB.
-enum class Metric { top1, agreement, perplexity, cosine, snr };
+//   snr:       noise / signal, of the worst output: 0.5 % is 23 dB;
+//   difference: the largest difference of an element by the reference's largest magnitude, of the worst output.
+enum class Metric { top1, agreement, perplexity, cosine, snr, difference };
 Metric parse_metric(std::string_view text);  // throws Error{usage} with what there is
 std::string_view name_of(Metric metric);
 // top1 where there is truth, agreement for a classifier without, snr otherwise.

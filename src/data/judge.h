@@ -29,8 +29,8 @@ struct Judgement {
 };
 
 // The rule. By `metric`, or default_metric, the drop is at most `max_drop` (where there is one), and SNR and cosine are
-// at least kLeastSnrDb and kLeastCosine. Where the metric is itself cosine or snr and has a budget, the budget stands
-// alone: it says how far is allowed. Throws as drop_of.
+// at least kLeastSnrDb and kLeastCosine. Where the metric is itself cosine, snr or difference and has a budget, the
+// budget stands alone: it says how far is allowed. Throws as drop_of.
 Judgement judge(const Evaluation& evaluation, std::optional<Metric> metric, std::optional<double> max_drop);
 
 // How many answers, none of them lost, show with 95 % that the drop of a metric that counts is at most `drop`, above 0.

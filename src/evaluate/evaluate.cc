@@ -55,7 +55,7 @@ EvaluatedPart evaluate_part(DataModel& model, DataModel* reference, const Evalua
     fail(ErrorKind::usage, "'", request.name(),
          "' says nothing about the right answers: give a folder with one sub-folder a class, an .npz with 'labels', or "
          "a CSV with a 'label' column; or compare with FP32: --metric "
-         "agreement, cosine or snr, or --reference MODEL|PLAN");
+         "agreement, cosine, snr or difference, or --reference MODEL|PLAN");
   EvaluationData what{data,
                       samples_of(data, request),
                       model.choose_batch(data, options.batch),

@@ -59,6 +59,7 @@ static void json_fields(V& v, T& difference) {
   v.field("noise", difference.noise, MaybeInfinite());
   v.field("max_difference", difference.max_difference, MaybeInfinite());
   v.field("max_sample", difference.max_sample);
+  v.field("largest", difference.largest);
   v.field("cosine_sum", difference.cosine_sum);
   v.field("least_cosine", difference.least_cosine);
   v.field("least_cosine_sample", difference.least_cosine_sample);

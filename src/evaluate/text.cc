@@ -82,7 +82,8 @@ Json json_of(const Evaluation& evaluation) {
                                {"least_cosine_sample", d.least_cosine_sample},
                                {"snr_db", finite(d.snr_db())},
                                {"max_difference", finite(d.max_difference)},
-                               {"max_sample", d.max_sample}});
+                               {"max_sample", d.max_sample},
+                               {"largest", d.largest}});
   return json;
 }
 

@@ -27,6 +27,8 @@ TEST(OutputDifference, FiguresAreThoseOfTheDefinition) {
   EXPECT_NEAR(d.snr_db(), 11.139, 1e-3);
   EXPECT_EQ(d.max_difference, 1);
   EXPECT_EQ(d.max_sample, 11);
+  EXPECT_EQ(d.largest, 4);
+  EXPECT_EQ(d.difference_share(), 0.25);
   EXPECT_FAILS(d.add(Tensor::of<float>({1, 2}, {3, 4}), Tensor::of<float>({1, 1}, {3}), std::vector<int64_t>{12}),
                ErrorKind::unsupported, "output 'y'");
 }
@@ -43,6 +45,9 @@ TEST(OutputDifference, WhatIsNotFiniteIsALossUnlessTheReferenceIsAlike) {
   EXPECT_EQ(lost.max_difference, INFINITY);
   EXPECT_EQ(lost.snr_db(), -INFINITY);
   EXPECT_EQ(lost.cosine(), 0);
+  EXPECT_EQ(same.largest, 1);
+  EXPECT_EQ(same.difference_share(), 0);
+  EXPECT_EQ(lost.difference_share(), INFINITY);
 }
 
 TEST(OutputDifference, IntegersAndScalarsAreCompared) {

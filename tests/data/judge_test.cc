@@ -47,6 +47,23 @@ TEST(Judge, ABudgetInNoiseSaysItselfHowFarIsAllowed) {
   EXPECT_FALSE(judge(evaluation(100, 0, INFINITY, 0), Metric::cosine, 0.03).holds);
 }
 
+TEST(Judge, ABudgetInTheLargestDifferenceIsAShareOfTheLargestValueOfTheWorstOutput) {
+  Evaluation e = evaluation(100, 0, 1e-6, 1);
+  e.differences.push_back(e.differences[0]);
+  e.differences[0].max_difference = 3, e.differences[0].largest = 1000;
+  e.differences[1].max_difference = 0.5, e.differences[1].largest = 10;
+  EXPECT_EQ(drop_of(e, Metric::difference), 0.05);
+  EXPECT_TRUE(judge(e, Metric::difference, 0.06).holds);
+  EXPECT_FALSE(judge(e, Metric::difference, 0.04).holds);
+  EXPECT_TRUE(judge(e, Metric::snr, 0.04).holds) << "few elements are wrong";
+  Evaluation joined = evaluation(100, 0, 1e-6, 1);
+  joined.differences.push_back(joined.differences[0]);
+  joined.differences[1].max_difference = 0.1, joined.differences[1].largest = 20;
+  join(joined, e);
+  EXPECT_EQ(drop_of(joined, Metric::difference), 0.025) << "of the largest value of all samples";
+  EXPECT_EQ(parse_metric("difference"), Metric::difference);
+}
+
 TEST(Judge, NoDropIsNeverShownWithoutWhatTheSamplesCouldTell) {
   EXPECT_EQ(drop_text(judge(evaluation(20, 0, 0, 1), {}, {})), "at most 16.11 % (20 answers; 381 would tell 1.00 %)");
   EXPECT_EQ(drop_text(judge(evaluation(500, 0, 0, 1), {}, {})), "0.00 % (0.00 to 0.76 %)");

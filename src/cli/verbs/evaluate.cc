@@ -65,7 +65,7 @@ void add_evaluate(Command& verb, Context& context) {
       .required();
   verb.add_option("--metric", options->metric,
                   "metric that must be reported: top1 (needs labels), or agreement, perplexity (language models, texts "
-                  "of token ids), cosine or snr (against FP32); by default all that the data allow");
+                  "of token ids), cosine, snr or difference (against FP32); by default all that the data allow");
   verb.add_option("--reference", options->reference,
                   "the MODEL or PLAN to compare with; by default the same model in FP32");
   verb.add_option("--samples", options->samples, "number of samples to use, chosen by --seed; all of them by default")

@@ -203,8 +203,8 @@ void add_study(Command& verb, Context& context) {
   verb.add_option(
       "--metric", options->metric,
       "metric that --max-drop limits: top1 (default with labels), agreement (default for a classifier "
-      "without labels, and for texts), perplexity (of a language model, its rise), cosine (1 - cosine) or snr "
-      "(noise / signal)");
+      "without labels, and for texts), perplexity (of a language model, its rise), cosine (1 - cosine), snr "
+      "(noise / signal) or difference (the largest, as a share of the largest value)");
   verb.add_option("--raise-to", options->raise_to,
                   "precision that layers go back to under --max-drop: bf16 (fp32 if bf16 loses too much) or fp32; by "
                   "default bf16 if the CPU has it");
