@@ -136,7 +136,12 @@ class Lowerer {
 
   Role role_by_op(const Node& node, size_t& carried, std::string& reason) const {
     if (node.op.is<ops::Pointwise>()) return Role::pointwise;
-    if (!options_.only && is_product(node.op) && is_byte(node.inputs[0])) return Role::integer_product;
+    if (!options_.only && is_product(node.op) && is_byte(node.inputs[0])) {
+      const auto kept = options_.kept.find(node.name);
+      if (kept == options_.kept.end()) return Role::integer_product;
+      reason = kept->second;
+      return Role::other;
+    }
     if (node.inputs.empty() || !is_f32(node.inputs[0]) || !is_f32(node.outputs[0])) { return Role::other; }
     if (is_product(node.op) && options_.only && !options_.only->contains(node.name)) {
       reason = "not asked for";
