@@ -188,8 +188,9 @@ void add_keep_flags(Command& verb, ModelFlags& flags) {
                               "int8, fp8: keep the first layers (those with no other layer before them) out of 8 bits");
   verb.in(kBuilding).add_flag("--keep-last", flags.keep_last,
                               "int8, fp8: keep the last layers (those with no other layer after them) out of 8 bits");
-  verb.in(kBuilding).add_option("--keep-fp32", flags.keep_fp32,
-                                "int8, fp8, fp16, bf16: names of the layers to keep in fp32, separated by commas");
+  verb.in(kBuilding).add_option(
+      "--keep-fp32", flags.keep_fp32,
+      "int8, fp8, fp16, bf16, tf32: names of the layers to keep in fp32, separated by commas");
   verb.in(kBuilding).add_option(
       "--keep-bf16", flags.keep_bf16,
       "int8, fp8, alone or with bf16: names of the layers to keep in bf16, separated by commas");

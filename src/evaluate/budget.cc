@@ -104,9 +104,9 @@ MixedSearch keep_budget(const ModelSource& source, BuildOptions& build, const Bu
   build = begun(std::move(build));  // all of it is one build
   const std::string precision = build.precision;
   const std::optional<PrecisionParts> parts = parts_of(precision);
-  if (!parts || !(parts->bytes || parts->half))
+  if (!parts || !(parts->bytes || parts->half || parts->tf32))
     fail(ErrorKind::usage,
-         "--max-drop is a budget for --precision int8, fp8, fp16 or bf16, 8 bits with one of them, or best");
+         "--max-drop is a budget for --precision int8, fp8, fp16, bf16 or tf32, 8 bits with 16, or best");
   if (!parts->bytes && !options.raise_to.empty() && options.raise_to != "fp32")
     fail(ErrorKind::usage, "--raise-to ", options.raise_to, " belongs to --precision int8 and fp8; layers in ",
          precision, " go back to fp32");

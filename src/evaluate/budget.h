@@ -20,10 +20,10 @@ struct BudgetOptions {
   std::string method = "auto";                    // int8: of the calibration, where the build has no ranges
   std::function<void(const Ranges&)> calibrated;  // gets the ranges that were made, before the search; may be empty
 };
-// int8, fp16, bf16, int8 with 16 bits: finds the layers that stay in fp32 (those of int8 perhaps in 16 bits) so that
-// the loss is within the budget, and adds them to `build.placement`. Where `build` has no ranges, they are calibrated
-// on the same samples into build.ranges; bf16 needs none. Where it leaves axes of an input open beside the batch,
-// build.shapes gets those of the data. What is found may not hold: LayerSearch::holds, with a
+// int8, fp16, bf16, tf32, int8 with 16 bits: finds the layers that stay in fp32 (those of int8 perhaps in 16 bits) so
+// that the loss is within the budget, and adds them to `build.placement`. Where `build` has no ranges, they are
+// calibrated on the same samples into build.ranges; bf16 and tf32 need none. Where it leaves axes of an input open
+// beside the batch, build.shapes gets those of the data. What is found may not hold: LayerSearch::holds, with a
 // warning. Throws Error{usage} for other precisions and for data that the metric cannot judge by.
 MixedSearch keep_budget(const ModelSource& model, BuildOptions& build, const BudgetOptions& options);
 

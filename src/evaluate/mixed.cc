@@ -8,6 +8,8 @@
 #include "base/half.h"
 #include "base/log.h"
 #include "evaluate/text.h"
+#include "graph/ops/conv.h"
+#include "graph/ops/matmul.h"
 #include "graph/product.h"
 #include "optimize/precision.h"
 #include "optimize/trial.h"
@@ -38,15 +40,16 @@ void check_metric(const std::optional<Metric>& metric, std::optional<double> max
   const bool text = data.token_input() >= 0 && !data.has_labels();
   const int place = classes_output(names, types, classes, text);
   if (metric == Metric::top1 && !data.has_labels())
-    fail(ErrorKind::usage, "the metric top1 needs data with right answers; agreement, cosine and snr need none");
+    fail(ErrorKind::usage,
+         "the metric top1 needs data with right answers; agreement, cosine, snr and difference need none");
   if (metric == Metric::perplexity && (!text || place < 0 || types[size_t(place)].shape.size() != 3))
     fail(ErrorKind::usage,
          "the metric perplexity needs texts of token ids, and an output [batch, positions, vocabulary] of what follows "
          "each token (--output-name, if it is not called logits)");
   if ((metric == Metric::top1 || metric == Metric::agreement) && place < 0)
     fail(ErrorKind::usage, "the metric ", name_of(*metric),
-         " needs an output that holds classes, and none or several of the model's do (--output-name); cosine and snr "
-         "compare outputs of any kind");
+         " needs an output that holds classes, and none or several of the model's do (--output-name); cosine, snr and "
+         "difference compare outputs of any kind");
   const bool counts = metric ? *metric == Metric::top1 || *metric == Metric::agreement : place >= 0;
   const bool positions = place >= 0 && types[size_t(place)].shape.size() == 3;  // of which a sample has many
   if (!counts || positions) return;
@@ -59,13 +62,20 @@ void check_metric(const std::optional<Metric>& metric, std::optional<double> max
 
 namespace {
 
-// Convolutions and products below f32, by name, which several may have.
+bool in_tf32(const Op& op) {
+  const auto* conv = op.get_if<ops::Conv>();
+  const auto* matmul = op.get_if<ops::MatMul>();
+  return (conv && conv->tf32) || (matmul && matmul->tf32);
+}
+
+// Convolutions and products below f32, or in TF32, by name, which several may have.
 std::vector<std::string> narrow_layers(const Graph& graph) {
   std::vector<std::string> layers;
   for (int32_t n = 0; n < graph.node_count(); ++n)
     if (const Node& node = graph.node({n}); is_product(node.op))
       if (const DType dtype = graph.type(node.inputs[0]).dtype;
-          (is_half(dtype) || size_of(dtype) == 1) && std::ranges::find(layers, node.name) == layers.end())
+          (is_half(dtype) || size_of(dtype) == 1 || in_tf32(node.op)) &&
+          std::ranges::find(layers, node.name) == layers.end())
         layers.push_back(node.name);
   return layers;
 }
@@ -91,7 +101,7 @@ MixedSearch search_mixed(const Graph& imported, const Ranges& ranges, const Data
     if (budget.metric.value_or(Metric::top1) == Metric::top1 && only_guesses(*reference.accuracy) &&
         !budget.measured_later)
       fail(ErrorKind::check_failed, "a budget by top1 needs a model that does not guess: ", guessing,
-           "; --metric agreement, cosine or snr judge without the labels");
+           "; --metric agreement, cosine, snr or difference judge without the labels");
     log(LogLevel::warning, guessing);
   }
   const auto with = [&](const PlacementOptions& placement) {

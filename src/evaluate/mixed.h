@@ -48,7 +48,7 @@ struct MixedSearch {
 };
 // Tries candidates on these samples, in batches of the model's own size, or up to 16. `options` are those of an FP32
 // build, with the progress; its shapes follow from the data. Candidates are trials. `classes` is EvaluationData's.
-// `precision`: int8, fp16, int8 with 16 bits, or bf16, which needs no ranges.
+// `precision`: int8, fp16, int8 with 16 bits, or bf16 and tf32, which need no ranges.
 MixedSearch search_mixed(const Graph& imported, const Ranges& ranges, const Dataset& data,
                          const std::vector<int64_t>& samples, const std::string& classes, const Budget& budget,
                          BuildOptions options, const std::string& precision = "int8");

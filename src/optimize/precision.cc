@@ -138,8 +138,8 @@ void check_precision(const BuildOptions& options) {
     fail(ErrorKind::usage, "--keep-bf16 belongs to --precision int8 and fp8, alone or with bf16, not to ", precision);
   if (keeps(DType::f16) != none && !(parts.bytes && parts.half == DType::f16))
     fail(ErrorKind::usage, "--keep-fp16 belongs to --precision int8+fp16 and fp8+fp16, not to ", precision);
-  if (!parts.bytes && !parts.half && !placement.keep_nodes.empty())
-    fail(ErrorKind::usage, "--keep-fp32 belongs to --precision int8, fp8, fp16 and bf16, not to ", precision);
+  if (!parts.bytes && !parts.half && !parts.tf32 && !placement.keep_nodes.empty())
+    fail(ErrorKind::usage, "--keep-fp32 belongs to --precision int8, fp8, fp16, bf16 and tf32, not to ", precision);
 }
 
 // oneDNN emulates bf16 on AVX-512: slower than fp32, and no more exact. Nobody asks for that knowingly.
@@ -357,6 +357,11 @@ UnfitForF16 unfit_on_noise(const Graph& graph, EngineInfo& info, const BuildOpti
 // By ranges, which say what fp16 does not hold. What placement dequantized has the range of what it quantized.
 PrecisionTarget target_of(const Graph& graph, const PrecisionParts& parts, const Ranges& ranges,
                           const PlacementOptions& placement, const std::string& device) {
+  if (parts.tf32) {
+    PrecisionTarget target{.tf32 = true};
+    keep_by_name(graph, placement, target.options);
+    return target;
+  }
   if (parts.half == DType::bf16) return target_of(graph, DType::bf16, {}, placement, device);
   Largest largest = largest_of(ranges);
   if (parts.bytes)
@@ -378,8 +383,7 @@ Graph in_precision(Graph graph, const std::string& precision, const Ranges& rang
     placed = quantize(graph, ranges, "the ranges", placed_in(*parts.bytes, placement), parts.half.has_value(), passes,
                       nullptr);
   if (parts.half || parts.tf32) {
-    PrecisionTarget target{.tf32 = true};
-    if (parts.half) target = target_of(graph, parts, ranges, placement, device);
+    PrecisionTarget target = target_of(graph, parts, ranges, placement, device);
     target.options.row_scales = std::move(placed.row_scales);
     run_passes(graph, passes, precision_pipeline(std::move(target), nullptr));
   }
@@ -417,8 +421,7 @@ void apply_precision(Graph& graph, EngineInfo& info, const BuildOptions& options
   with_context([&] { return concat("precision ", precision); },
                [&] {
                  PrecisionTarget target;
-                 if (parts.tf32) target.tf32 = true;
-                 else if (parts.half == DType::f16 && !options.is_calibrated())
+                 if (parts.half == DType::f16 && !options.is_calibrated())
                    target = target_of(graph, DType::f16, unfit_on_noise(graph, info, options, cache), placement,
                                       options.device);
                  else target = target_of(graph, parts, ranges, placement, options.device);

@@ -8,15 +8,16 @@ namespace temper {
 
 namespace {
 
-bool allow(Op& op) {
-  if (auto* conv = op.get_if<ops::Conv>()) return conv->tf32 = true;
-  if (auto* matmul = op.get_if<ops::MatMul>()) return matmul->tf32 = true;
-  return false;
+bool multiplies(const Op& op) { return op.get_if<ops::Conv>() || op.get_if<ops::MatMul>(); }
+
+void allow(Op& op) {
+  if (auto* conv = op.get_if<ops::Conv>()) conv->tf32 = true;
+  if (auto* matmul = op.get_if<ops::MatMul>()) matmul->tf32 = true;
 }
 
 }  // namespace
 
-Lowering allow_tf32(const Graph& graph, const BuildTime& time) {
+Lowering allow_tf32(const Graph& graph, const std::map<std::string, std::string>& kept, const BuildTime& time) {
   Lowering result;
   Graph& out = result.graph;
   out.name = graph.name;
@@ -35,11 +36,17 @@ Lowering allow_tf32(const Graph& graph, const BuildTime& time) {
     std::vector<ValueId> inputs;
     for (ValueId input : node.inputs) inputs.push_back(mapped(input));
     const bool f32 = !node.inputs.empty() && node.inputs[0].valid() && graph.type(node.inputs[0]).dtype == DType::f32;
-    const bool product = f32 && allow(op);
+    const bool product = f32 && multiplies(op);
+    const auto reason = kept.find(node.name);
+    const bool allowed = product && reason == kept.end();
+    if (allowed) allow(op);
     result.products += product;
-    result.lowered_products += product;
-    result.changed |= product;
-    result.nodes.push_back({node.name, std::string(name_of(op)), product ? "" : "it multiplies no matrices of fp32"});
+    result.lowered_products += allowed;
+    result.changed |= allowed;
+    result.nodes.push_back({node.name, std::string(name_of(op)),
+                            allowed   ? ""
+                            : product ? reason->second
+                                      : "it multiplies no matrices of fp32"});
     std::vector<std::string> names;
     for (ValueId output : node.outputs) names.push_back(graph.value(output).name);
     const auto made = out.add(std::move(op), std::move(inputs), node.name, names);

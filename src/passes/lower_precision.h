@@ -59,7 +59,7 @@ struct LoweringOptions {
 //
 // Products of 8-bit integers stay as they are, and count as products for what lies between them and others: what they
 // read behind their accumulator, what they give, and what is quantized for them is bf16 where it was f32 (not with
-// options.only).
+// options.only). One that is kept stays as it is, too, and around it is f32.
 //
 // Pointwise nodes compute in f32; bf16 inputs are cast where they are read, the result where it is stored.
 //
@@ -73,7 +73,8 @@ Lowering lower_precision(const Graph& graph, DType dtype, const LoweringOptions&
                          const BuildTime& time = {});
 
 // Convolutions and matrix products of f32 may take their operands in TF32 (ops::Conv::tf32): 10 bits of mantissa,
-// summed in f32. Values stay f32 wherever they are stored.
-Lowering allow_tf32(const Graph& graph, const BuildTime& time = {});
+// summed in f32. Values stay f32 wherever they are stored. `kept`: products that take them in f32, with the reason.
+Lowering allow_tf32(const Graph& graph, const std::map<std::string, std::string>& kept = {},
+                    const BuildTime& time = {});
 
 }  // namespace temper

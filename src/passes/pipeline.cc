@@ -112,8 +112,9 @@ Pipeline widen_pipeline(std::set<DType> narrow) {
 }
 
 Pipeline precision_pipeline(PrecisionTarget target, LoweringReport* report) {
-  PassFunction allow = [tf32 = target.tf32, report](Graph& graph, const PassOptions& options) {
-    return tf32 && take(allow_tf32(graph, options.time), graph, report);
+  PassFunction allow = [tf32 = target.tf32, kept = target.options.kept, report](Graph& graph,
+                                                                                const PassOptions& options) {
+    return tf32 && take(allow_tf32(graph, kept, options.time), graph, report);
   };
   const PassFunction blocks = target.blocks ? fold_other_blocks : fold_all_blocks;
   PassFunction lower = [target = std::move(target), report](Graph& graph, const PassOptions& options) {

@@ -29,7 +29,7 @@ Pipeline widen_pipeline(std::set<DType> narrow);
 // An optimised f32 graph to `dtype` (bf16, f16), or to products in TF32.
 struct PrecisionTarget {
   std::optional<DType> dtype;
-  LoweringOptions options;  // of dtype
+  LoweringOptions options;  // of dtype; of TF32 `kept` alone
   bool tf32 = false;
   bool blocks = false;  // the device may have kernels for weights in blocks: those that products read stay so
 };

@@ -69,7 +69,7 @@ TEST_F(Guards, WhatAMetricNeedsIsMissedBeforeAnythingIsBuilt) {
     refused(2, start + "--data mismatch.npz", {"mismatch.npz", "9 labels for 200 samples"});
   }
   refused(2, "build map.onnx -o no.plan --precision int8 --max-drop 1% --data good.npz --metric agreement",
-          {"--output-name", "cosine and snr"});
+          {"--output-name", "cosine, snr and difference"});
 }
 
 TEST_F(Guards, TooFewSamplesForABudgetAreNamed) {

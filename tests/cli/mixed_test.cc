@@ -67,8 +67,8 @@ TEST(MixedBf16, WhatMeansNothingIsRefused) {
   };
   refused("--precision bf16 --keep-fp32 nobody", "'nobody', which is no layer of the optimised graph");
   refused("--precision bf16 --keep-bf16 conv1", "--keep-bf16 belong to --precision int8");
-  refused("--keep-fp32 conv1", "--keep-fp32 belongs to --precision int8, fp8, fp16 and bf16, not to fp32");
-  refused("--data m.onnx --max-drop 1%", "--max-drop is a budget for --precision int8, fp8, fp16 or bf16");
+  refused("--keep-fp32 conv1", "--keep-fp32 belongs to --precision int8, fp8, fp16, bf16 and tf32, not to fp32");
+  refused("--data m.onnx --max-drop 1%", "--max-drop is a budget for --precision int8, fp8, fp16, bf16 or tf32");
   refused("--precision bf16 --data m.onnx --max-drop 1% --raise-to bf16", "go back to fp32");
 }
 

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "graph/ops/conv.h"
 #include "graph/product.h"
 #include "quantize/overflow.h"
 
@@ -46,6 +47,37 @@ TEST(Precision, TheProductOfARecurrentNetIsKeptByItsOwnName) {
   EXPECT_EQ(products_in(DType::bf16, recurrent(), {}), Names{"net.inputs"});
   EXPECT_EQ(products_in(DType::f32, recurrent(), {{"net.inputs", DType::f32}}), Names{"net.inputs"});
   EXPECT_THROW(products_in(DType::f32, recurrent(), {{"net", DType::f32}}), Error);
+}
+
+TEST(Precision, AProductThatIsKeptMultipliesInF32BesideOthersInTf32) {
+  const auto in_tf32 = [](const KeptNodes& keep) {
+    Names names;
+    const Graph made = in_precision(upsampling(), "tf32", {}, {.keep_nodes = keep}, "cpu", {});
+    for (int32_t n = 0; n < made.node_count(); ++n)
+      if (const auto* conv = made.node({n}).op.get_if<ops::Conv>(); conv && conv->tf32)
+        names.insert(made.node({n}).name);
+    return names;
+  };
+  EXPECT_EQ(in_tf32({}), (Names{"first", "up"}));
+  EXPECT_EQ(in_tf32({{"up", DType::f32}}), Names{"first"});
+  EXPECT_THROW(in_tf32({{"down", DType::f32}}), Error);
+}
+
+// A model that comes in integers: what its product gives goes through a program to the next one.
+TEST(Precision, AroundAProductOfIntegersThatIsKeptValuesStayInF32) {
+  const Graph graph = parse_graph(
+      "graph \"integers\"\ninput %x: i8[1,1,4]\nconst %w: i8[1,1,1] = [3]\n"
+      "%a: f32[1,1,4] = conv(%x, %w) strides=[1] dilations=[1] pads=[0,0] epilogue=\"(1) 1=cast.f32(0)\" @\"first\"\n"
+      "%q: i8[1,1,4] = pointwise(%a) program=\"(1) 1=round.f32(0) 2=cast.i8(1)\" @\"rounded\"\n"
+      "%b: f32[1,1,4] = conv(%q, %w) strides=[1] dilations=[1] pads=[0,0] epilogue=\"(1) 1=cast.f32(0)\" @\"second\"\n"
+      "output \"b\" = %b\n");
+  const auto between = [&](const KeptNodes& keep) {
+    const Graph made = in_precision(graph, "bf16", {}, {.keep_nodes = keep}, "cpu", {});
+    return made.type(made.find("a")).dtype;
+  };
+  EXPECT_EQ(between({}), DType::bf16);
+  EXPECT_EQ(between({{"second", DType::f32}}), DType::bf16);
+  EXPECT_EQ(between({{"first", DType::f32}}), DType::f32);
 }
 
 TEST(Precision, WeightsThatF16DoesNotHoldAreFoundInBoth) {

@@ -36,9 +36,10 @@ struct Options {
   uint64_t seed = 0;
   bool force = false;
 
+  bool calibrates() const { return flags.precision == kBestPrecision || needs_ranges(flags.precision); }
   // Where --max-drop keeps what it calibrates, unless ranges are given.
   std::string ranges_file() const {
-    return max_drop.empty() || !flags.calibration.empty() || flags.precision == "bf16" ? "" : output + ".ranges.json";
+    return max_drop.empty() || !flags.calibration.empty() || !calibrates() ? "" : output + ".ranges.json";
   }
 };
 
@@ -194,18 +195,18 @@ void add_build(Command& verb, Context& context) {
   verb.add_option("--dump-passes", options->dump_folder,
                   "folder to write the graph to after each pass that changes it, those of the precision and the device "
                   "included");
-  verb.add_option("--max-drop", options->max_drop,
-                  "int8, fp8, fp16, bf16, 8 bits with 16, best: loss that is allowed on --data, like 0.5%; the layers "
-                  "that lose "
-                  "most stay in fp32 (with 8 bits in 16 if that is enough) until the loss is within it")
+  verb.add_option(
+          "--max-drop", options->max_drop,
+          "int8, fp8, fp16, bf16, tf32, 8 bits with 16, best: loss that is allowed on --data, like 0.5%; the "
+          "layers that lose most stay in fp32 (with 8 bits in 16 if that is enough) until the loss is within it")
       .needs(verb.add_option("--data", options->data,
                              "samples that --max-drop measures the loss on; without --calibration they also calibrate "
                              "int8, fp8 and fp16"));
   verb.add_option(
       "--metric", options->metric,
       "metric that --max-drop limits: top1 (default with labels), agreement (default for a classifier "
-      "without labels, and for texts), perplexity (of a language model, its rise), cosine (1 - cosine) or snr "
-      "(noise / signal)");
+      "without labels, and for texts), perplexity (of a language model, its rise), cosine (1 - cosine), snr "
+      "(noise / signal) or difference (the largest, as a share of the largest value)");
   verb.add_option(
       "--raise-to", options->raise_to,
       "int8, fp8: precision of the layers that --max-drop takes out of 8 bits: bf16 (fp32 if bf16 loses too "
