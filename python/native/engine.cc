@@ -198,6 +198,7 @@ void bind_engine(nb::module_& module) {
             save_engine(*engine, path, force);
           },
           nb::arg("path"), nb::arg("force") = false)
+      .def("files", [](const PyEngine& self) { return self.get()->files(); })
       .def("to_bytes",
            [](const PyEngine& self) {
              const auto engine = self.get();

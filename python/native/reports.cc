@@ -12,6 +12,7 @@
 #include "given.h"
 #include "guard.h"
 #include "interop/layer_engines.h"
+#include "onnx/used_files.h"
 #include "plan/file.h"
 #include "report/report.h"
 #include "runtime/keep_current_gpu.h"
@@ -113,6 +114,13 @@ void write_output(const std::string& path, const std::string& form, const std::s
   write_file_atomically(Output{path, kind, force, ""}, text);
 }
 
+// Of what was made from models (with their external data) and other files, and is saved later, perhaps by force.
+void refuse_inputs(const std::string& path, const std::vector<std::string>& models,
+                   const std::vector<std::string>& others) {
+  const WithoutGil released;
+  check_files({models, others, {{path, FileKind::other, true}}});
+}
+
 // Texts of result files. The JSON, the JUnit XML, and whether it fails.
 nb::tuple gate(const std::string& baseline_name, const std::string& baseline, const std::string& result_name,
                const std::string& result, double max_slowdown, bool strict, bool force) {
@@ -130,6 +138,7 @@ void bind_reports(nb::module_& module) {
              nb::arg("progress").none());
   module.def("report", report);
   module.def("write_output", write_output);
+  module.def("refuse_inputs", refuse_inputs);
   module.def("gate", gate);
 }
 

@@ -64,6 +64,7 @@ class BenchResult:
     samples_ms: tuple[float, ...] = dataclasses.field(repr=False)
     record: dict[str, Any] = dataclasses.field(repr=False)
     environment: dict[str, Any] = dataclasses.field(repr=False)
+    _files: tuple[str, ...] = dataclasses.field(default=(), repr=False, compare=False)
 
     def _repr_html_(self) -> str:
         known = "" if self.median_low_ms is None else f"{self.median_low_ms:.4g} to {self.median_high_ms:.4g}"
@@ -71,7 +72,8 @@ class BenchResult:
         return table(("model", "precision", "batch", "median ms", "95 % interval", "p99 ms", "items/s", "device"), [row], notes=self.warnings)
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
-        """Writes a result file, which ``temper compare`` and ``temper report`` read. Only ``force`` replaces a file of another kind."""
+        """Writes a result file, which ``temper compare`` and ``temper report`` read. Only ``force`` replaces a file of another kind, and nothing
+        one that the engine came from."""
         save_results(path, [self], force=force)
 
 
@@ -130,7 +132,9 @@ def _results_of(text: str) -> list[BenchResult]:
 
 
 def save_results(path: str | os.PathLike[str], results: Iterable[BenchResult], *, force: bool = False) -> None:
-    """Writes several results into one file, with the environment of the last. Only ``force`` replaces a file of another kind."""
+    """Writes several results into one file, with the environment of the last. As :meth:`BenchResult.save`."""
+    results = list(results)
+    _temper.refuse_inputs(os.fspath(path), [], [file for result in results for file in result._files])
     _temper.save_result(os.fspath(path), _text_of(results), force)
 
 
@@ -241,7 +245,8 @@ def bench(
         if device != "cpu" or precision or threads or model is not None:
             raise Error("device, precision, threads and model are the engine's own; leave them out")
         options |= {"batch": batch or 0, "streams": streams, "rate": float(rate or 0), "transfers": transfers, "state": dict(state or {})}
-        return _results_of(_temper.bench_engine(what._native, inputs, options, progress))[0]
+        result = _results_of(_temper.bench_engine(what._native, inputs, options, progress))[0]
+        return dataclasses.replace(result, _files=tuple(what._native.files()))
     if not callable(what):
         raise Error(f"a {type(what).__name__} cannot be measured; give an engine or a function")
     if streams != 1 or rate is not None or transfers or state:

@@ -47,8 +47,9 @@ class MethodTrial:
 class Ranges:
     """What calibration knows of a model; :func:`build` takes it for int8."""
 
-    def __init__(self, native: _temper.Ranges, trials: Iterable[MethodTrial] = ()) -> None:
+    def __init__(self, native: _temper.Ranges, trials: Iterable[MethodTrial] = (), models: Iterable[str] = (), read: Iterable[str] = ()) -> None:
         self._native = native
+        self._inputs = list(models), list(read)  # files that save() replaces not even by force
         self.trials = list(trials)
         """Every method with its figures, where ``"auto"`` tried them just now; a file keeps only the one chosen."""
 
@@ -58,7 +59,12 @@ class Ranges:
         return Ranges(_temper.Ranges.load(must_exist(path, "the ranges")))
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
-        """Writes a file of ranges, which ``temper build --calibration`` reads. Only ``force`` replaces a file of another kind."""
+        """Writes a file of ranges, which ``temper build --calibration`` reads.
+
+        A file of another kind is replaced only with ``force``, and the model and the data that these ranges are of never
+        (Error of kind ``usage``).
+        """
+        _temper.refuse_inputs(os.fspath(path), *self._inputs)
         self._native.save(os.fspath(path), force)
 
     def to_bytes(self) -> bytes:
@@ -120,8 +126,11 @@ def _calibrated(
     calibrator = _temper.Calibrator(model, options, method, seed)
     samples = 0
     preprocess: dict[str, str] = {}
+    read = []
     if isinstance(data, (str, os.PathLike, Data)):
-        reader = _temper.Samples(model, options, data_of(data, None, 0, options.get("memory_limit")), 0, False, progress)
+        given = data_of(data, None, 0, options.get("memory_limit"))
+        read = [given["path"]] if "path" in given else []
+        reader = _temper.Samples(model, options, given, 0, False, progress)
         preprocess = reader.preprocess()
         data = (found[2] for found in iter(reader.next, None))
     for batch in data:
@@ -129,7 +138,8 @@ def _calibrated(
         tell(f"calibrating: {samples} samples")
     while calibrator.try_methods():
         tell("trying the methods on samples held apart")
-    return Ranges(calibrator.finish(preprocess), [MethodTrial(*trial) for trial in calibrator.trials()])
+    trials = [MethodTrial(*trial) for trial in calibrator.trials()]
+    return Ranges(calibrator.finish(preprocess), trials, [model] if isinstance(model, str) else [], read)
 
 
 @shows_progress

@@ -62,13 +62,15 @@ class Profile:
     steps: tuple[ProfiledStep, ...]
     """In the order in which they run."""
     record: dict[str, Any] = dataclasses.field(repr=False)
+    _files: tuple[str, ...] = dataclasses.field(default=(), repr=False, compare=False)
 
     def longest(self, count: int = 10) -> list[ProfiledStep]:
         """The steps that take longest, the longest first."""
         return sorted(self.steps, key=lambda step: -step.ms)[: whole("count", count, 1)]
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
-        """Writes the record, which ``temper report`` reads. Only ``force`` replaces a file of another kind."""
+        """Writes the record, which ``temper report`` reads. Only ``force`` replaces a file of another kind, and nothing one that was read for it."""
+        _temper.refuse_inputs(os.fspath(path), [], list(self._files))
         _temper.write_output(os.fspath(path), "profile", json.dumps(self.record), force)
 
     def _rows(self) -> list[dict[str, Any]]:
@@ -141,7 +143,11 @@ def profile(
     fields = [field.name for field in dataclasses.fields(ProfiledStep)]
     steps = tuple(ProfiledStep(**{name: step[name] for name in fields}) for step in record["steps"])
     same = {name: record[name] for name in ("device", "precision", "threads", "runs", "run_ms", "steps_ms", "load_by_others")}
-    return Profile(name=record["plan"], steps=steps, record=record, **same)
+    return Profile(name=record["plan"], steps=steps, record=record, _files=_files_of(what), **same)
+
+
+def _files_of(what: _temper.Engine | str) -> tuple[str, ...]:
+    return (os.path.abspath(what),) if isinstance(what, str) else tuple(what.files())
 
 
 def _plan(path: Any) -> str:
@@ -195,9 +201,11 @@ class Explanation:
     """What several engines show together."""
     text: str = dataclasses.field(repr=False)
     record: dict[str, Any] = dataclasses.field(repr=False)
+    _files: tuple[str, ...] = dataclasses.field(default=(), repr=False, compare=False)
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
-        """Writes the record, which ``temper report`` reads. Only ``force`` replaces a file of another kind."""
+        """Writes the record, which ``temper report`` reads. Only ``force`` replaces a file of another kind, and nothing one that was read for it."""
+        _temper.refuse_inputs(os.fspath(path), [], list(self._files))
         _temper.write_output(os.fspath(path), "explain", json.dumps(self.record), force)
 
     def __str__(self) -> str:
@@ -249,7 +257,8 @@ def explain(
         given.append(path)
     record_text, said = _temper.explain(given, text("asked", asked), _options(duration, None, timing_cache, cuda_path), progress)
     record = json.loads(record_text)
-    return Explanation(tuple(map(_engine_of, record["engines"])), tuple(record["answers"]), python_of(said), record)
+    files = tuple(file for one in given for file in _files_of(one))
+    return Explanation(tuple(map(_engine_of, record["engines"])), tuple(record["answers"]), python_of(said), record, files)
 
 
 def _engine_of(engine: dict[str, Any]) -> ExplainedEngine:

@@ -119,7 +119,7 @@ class EngineTest(Case):
                 engine.save(plan)
             with temper.load(plan) as loaded:
                 self.assertRefused("usage", "is one of the files to read", loaded.save, plan, force=True)
-            ranges = temper.calibrate(model, [images(4)], method="minmax", threads=1)
+            ranges = temper.calibrate(DIGITS, [images(4)], method="minmax", threads=1)
             result = temper.bench(lambda x: None, [images(1)], duration=0.01)
             for save in (ranges.save, result.save, lambda path: temper.save_results(path, [result])):
                 self.assertRefused("usage", "is an ONNX model, which", save, model)
@@ -127,6 +127,16 @@ class EngineTest(Case):
             for cache in (model, notes):
                 self.assertRefused("usage", "no timing cache", temper.build, DIGITS, threads=1, timing_cache=cache)
             self.assertEqual((content(model), content(notes)), (before, b"mine"))
+            data = os.path.join(folder, "x.npy")
+            numpy.save(data, images(4))
+            given = temper.calibrate(model, data, method="minmax", threads=1)
+            with temper.load(plan) as loaded:
+                measured = [temper.bench(loaded, duration=0.01), temper.profile(plan, duration=0.01), temper.explain(loaded, plan, duration=0.01)]
+            for path, saves in ((model, [given.save]), (link, [given.save]), (data, [given.save]), (plan, [one.save for one in measured])):
+                for save in saves:
+                    self.assertRefused("usage", "is one of the files to read", save, path, force=True)
+            self.assertRefused("usage", "is one of the files to read", temper.save_results, plan, [result, measured[0]], force=True)
+            self.assertEqual(content(model), before)
             ranges.save(notes, force=True)
             result.save(notes, force=True)
             self.assertEqual(len(temper.load_results(notes)), 1)
