@@ -26,7 +26,10 @@ Steps::Steps(std::string folder, const Json& key, bool force)
     : folder_(std::move(folder)), key_(hash_of(key)), force_(force) {
   std::error_code error;
   std::filesystem::create_directories(folder_, error);
-  if (error) fail(ErrorKind::machine, "cannot create the folder '", folder_, "': ", error.message());
+  const bool misnamed = error == std::errc::not_a_directory;  // a file is in the way
+  if (error)
+    fail(misnamed ? ErrorKind::usage : ErrorKind::machine, "cannot create the folder '", folder_,
+         "': ", error.message(), misnamed ? "; name another one to write" : "");
 }
 
 Json Steps::run(const std::string& name, const std::function<Json()>& work,

@@ -137,6 +137,7 @@ TEST_F(Outputs, AFileOfAnotherKindStaysUnlessForced) {
   refused("run m.plan --input x.npy --output-dir out", is + " an .npy file would replace");
   write_text(folder_ + "study/study.md", "# Mine\n");
   refused("study m.onnx --data x.npy -o study --quiet", "study.md' is a file that Temper did not write");
+  refused("study m.onnx --data x.npy -o plain.onnx --quiet", "'plain.onnx/steps': Not a directory; name another one");
 
   const Outcome forced = temper(folder_, "build m.onnx -o README.md --force --no-measure --threads 1");
   EXPECT_EQ(forced.code, 0) << forced.err;
