@@ -186,7 +186,7 @@ TEST_F(ScriptedDevices, AGpuThatIsFullIsLeftOutAndIsTheErrorWhereItIsTheOnlyOne)
 
 TEST_F(ScriptedDevices, BenchMeasuresWithAndWithoutTransfers) {
   const Outcome done =
-      temper(folder, "bench m.plan --device 'cuda:*' --batch 4 --duration 100ms --json scaling.json" + libraries);
+      temper(folder, "bench m.plan --device 'cuda:*' --batch 1 --duration 100ms --json scaling.json" + libraries);
   ASSERT_EQ(done.code, 0) << done.err;
   EXPECT_CONTAINS(done.out, "inputs and outputs on the device");
   EXPECT_CONTAINS(done.out, "inputs and outputs in pinned memory of the host, 2 streams a GPU");
@@ -194,7 +194,7 @@ TEST_F(ScriptedDevices, BenchMeasuresWithAndWithoutTransfers) {
   ASSERT_EQ(scaling.size(), 2u);
   for (const auto& one : scaling) EXPECT_EQ(one.at("devices")[1].at("device"), "cuda:1");
   const Outcome transfers = temper(
-      folder, "bench m.plan --device cuda:0,1 --batch 4 --duration 100ms --transfers --streams 3 --json -" + libraries);
+      folder, "bench m.plan --device cuda:0,1 --batch 1 --duration 100ms --transfers --streams 3 --json -" + libraries);
   ASSERT_EQ(transfers.code, 0) << transfers.err;
   const auto only = nlohmann::json::parse(transfers.out)["runs"][0].at("scaling");
   ASSERT_EQ(only.size(), 1u);
