@@ -40,6 +40,17 @@ TEST(ImportPointwise, PowKeepsTheDtypeOfTheBase) {
   EXPECT_EQ(power.to_doubles(), (Values{8, 9, 3}));
 }
 
+// ONNX Runtime computes them in floating point.
+TEST(ImportPointwise, PowersOfIntegersWrap) {
+  const Tensor exponents = Tensor::of<int64_t>({4}, {10, 41, 41, 2});
+  const Tensor narrow = run_node({"Pow", 15, {Tensor::of<int32_t>({4}, {10, 3, -3, 46341}), exponents}})[0];
+  EXPECT_EQ(narrow.to_doubles(), (Values{1410065408, 2069870691, -2069870691, -2147479015}));
+  const Tensor wide =
+      run_node({"Pow", 15, {Tensor::of<int64_t>({4}, {3, 2, 2, -2}), Tensor::of<int64_t>({4}, {41, 63, 64, 63})}})[0];
+  constexpr int64_t kLeast = std::numeric_limits<int64_t>::min();
+  EXPECT_EQ(wide.to_ints(), (std::vector<int64_t>{-420491770248316829, kLeast, 0, kLeast}));
+}
+
 TEST(ImportPointwise, IntegersShrinkRoundedTowardsZero) {
   NodeCase test{"Shrink", 9, {Tensor::of<int8_t>({5}, {-4, -1, 0, 1, 4})}};
   test.attributes = [](onnx::NodeProto& node) {
@@ -108,7 +119,7 @@ TEST(ImportPointwise, DropoutInTrainingDropsWhatItsMaskSays) {
       const Values y = outputs[0].to_doubles(), mask = outputs[1].to_doubles();
       for (size_t i = 0; i < y.size(); ++i) {
         EXPECT_EQ(y[i], (training ? 2 : 1) * mask[i] * double(i + 1));
-        if (!training) EXPECT_EQ(mask[i], 1);
+        if (!training) { EXPECT_EQ(mask[i], 1); }
       }
     }
 }
