@@ -7,7 +7,6 @@
 #include <set>
 
 #include "base/count_of.h"
-#include "base/quote.h"
 #include "bench/plan_times.h"
 #include "bench/table.h"
 #include "cli/json_text.h"
@@ -157,14 +156,14 @@ void print_layers(const PlanFile& file, const std::vector<std::string>& where) {
     print_table(table);
   }
   for (const std::string& note : file.info.notes)
-    if (note.starts_with(kNoPlan)) std::printf("\n%s\n", printable(note).c_str());
+    if (note.starts_with(kNoPlan)) std::printf("\n%s\n", in_short_words(note).c_str());
 }
 
 void print_why(const PlanFile& file, const std::string& node) {
   for (const auto& [plan_of_step, step_found] : steps_named(file, node)) {
     const Plan& plan = *plan_of_step;
     const PlanStep& step = *step_found;
-    std::printf("%s\n", printable(concat(op_of(step), " '", node, "' for ", shapes_of(plan.inputs))).c_str());
+    std::printf("%s\n", in_short_words(concat(op_of(step), " '", node, "' for ", shapes_of(plan.inputs))).c_str());
     if (step.is_reorder()) {
       std::printf("  a change of layout that its neighbours need: %s\n", layouts_of(step.config).c_str());
       continue;

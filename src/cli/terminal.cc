@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "base/log.h"
 #include "base/parse.h"
 #include "base/quote.h"
 
@@ -31,8 +32,10 @@ void print_table(const Table& table, const char* after) {
   std::fputs(after, stdout);
 }
 
+std::string in_short_words(const std::string& text) { return with_short_words(printable(text), kLongestWord); }
+
 void print_text(const std::string& text, size_t indent, const std::string& head) {
-  std::fputs(wrapped(printable(text), indent, head, terminal_width()).c_str(), stdout);
+  std::fputs(wrapped(in_short_words(text), indent, head, terminal_width()).c_str(), stdout);
 }
 
 void print_line(const char* name, const std::string& text) { print_text(text, 12, name); }

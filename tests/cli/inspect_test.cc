@@ -206,6 +206,29 @@ TEST(InspectModel, TheGraphComesWhereItIsAskedFor) {
   EXPECT_TRUE(temper(folder, "inspect good.onnx --passes on").out.starts_with("graph "));
 }
 
+// As in messages and tables. The graph and JSON have them whole.
+TEST(InspectModel, ANameOfMegabytesIsCutByEveryVerbThatPrintsIt) {
+  const std::string folder = test_folder();
+  run_python(folder, R"(
+import onnx
+from onnx import helper as h, TensorProto as T
+long = 'a' * 1000000
+ports = [h.make_tensor_value_info(name, T.FLOAT, [1, 4]) for name in ('x' + long, 'y' + long)]
+g = h.make_graph([h.make_node('Relu', [ports[0].name], [ports[1].name], name='n' + long)], 'g' + long, ports[:1], ports[1:])
+onnx.save(h.make_model(g, opset_imports=[h.make_opsetid('', 17)], ir_version=8, producer_name='p' + long), 'long.onnx')
+)");
+  for (const char* arguments :
+       {"build long.onnx -o long.plan --no-measure --threads 1", "inspect long.onnx", "inspect long.plan --layers",
+        "verify long.onnx --nodes", "run long.plan", "profile long.plan --duration 0.05s"}) {
+    const Outcome shown = temper(folder, arguments);
+    EXPECT_EQ(shown.code, 0) << arguments;
+    EXPECT_CONTAINS(shown.out, "aaaa") << arguments;
+    EXPECT_LT(shown.out.size(), 20000u) << arguments;
+    EXPECT_LT(shown.err.size(), 20000u) << arguments;
+  }
+  EXPECT_GT(temper(folder, "inspect long.onnx --graph").out.size(), 2000000u);
+}
+
 TEST(InspectFile, KnowsWhatTemperWritesAndReads) {
   const std::string folder = test_folder();
   run_python(folder, kModels);

@@ -5,7 +5,6 @@
 
 #include "backends/backend.h"
 #include "base/log.h"
-#include "base/quote.h"
 #include "base/strict_json.h"
 #include "cli/model.h"
 #include "cli/outputs.h"
@@ -69,13 +68,13 @@ nlohmann::json find_drift(Session& session, const std::vector<Tensor>& inputs, c
     nlohmann::json entry = json_of(step.difference);
     entry.update({{"node", step.node}, {"op", step.op}, {"tactic", step.tactic}, {"type", step.type.text()}});
     json["nodes"].push_back(std::move(entry));
-    if (!context.json && options.nodes) std::printf("  %s\n", printable(text_of(step)).c_str());
+    if (!context.json && options.nodes) std::printf("  %s\n", in_short_words(text_of(step)).c_str());
   }
   if (first != steps.end()) json["first_node"] = first->node;
   if (context.json) return json;
   if (first != steps.end())
     std::printf("the first node that drifts, given the same inputs as the reference: %s\n",
-                printable(text_of(*first)).c_str());
+                in_short_words(text_of(*first)).c_str());
   else std::printf("each node alone agrees with the reference on its inputs\n");
   const std::string& precision = engine.info().precision;
   if (optimised_differs && precision != "fp32")
