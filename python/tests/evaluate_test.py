@@ -183,7 +183,7 @@ class BudgetTest(WorkflowCase):
         self.assertRefused("usage", "data and max_drop go together", build, data=self.arrays)
         self.assertRefused("usage", "belong to max_drop", build, metric="top1")
         self.assertRefused("usage", "max_drop is 1.5", build, max_drop=1.5, data=self.arrays)
-        self.assertRefused("usage", "budget for precision=\"int8\", \"fp8\", \"fp16\" or \"bf16\"", build, precision="fp32", max_drop=0.01, data=self.arrays)
+        self.assertRefused("usage", "budget for precision=\"int8\", \"fp8\", \"fp16\", \"bf16\" or \"tf32\"", build, precision="fp32", max_drop=0.01, data=self.arrays)
         self.assertRefused("usage", "raise_to", build, max_drop=0.01, data=self.arrays, raise_to="fp16")
         self.assertRefused("usage", "needs data with right answers", build, max_drop=0.01, data={"image": images(40)}, metric="top1")
 
