@@ -68,13 +68,15 @@ struct Bench {
   Problem problem;
   std::vector<std::pair<const cuda::Recipe*, Config>> ways;
   std::vector<cuda::Recipe::Work> works;
-  Bench(const std::string& text, const cuda::GpuInfo& gpu) : line(parse_cases(text).at(0)) {
+  // `only`: recipes with that in their names.
+  Bench(const std::string& text, const cuda::GpuInfo& gpu, std::string_view only = "") : line(parse_cases(text).at(0)) {
     KernelCase without = line;
     for (CaseInput& input : without.inputs) input.present &= input.constant;
     constants = make_case_inputs(without, 1);
     problem = make_case_problem(line, constants, 1);
     for (const cuda::Recipe* recipe : cuda::recipes()) {
       const char* of = std::getenv("TEMPER_TIMES_OF");
+      if (recipe->name.find(only) == std::string_view::npos) continue;
       if (of && recipe->name.find(of) == std::string_view::npos) continue;
       if (!recipe_supports(*recipe, problem, gpu.architecture()).yes()) continue;
       for (const Config& config : recipe->configs(problem, cuda::GpuProperties(gpu))) {
@@ -142,9 +144,9 @@ double time_of(const cuda::Stream& stream, const cuda::LoadedWork& work, const c
   return all[all.size() / 2];
 }
 
-// The best time; prints the fastest ways.
-double measure(const cuda::Stream& stream, const testing::Cubins& cubins, const Bench& bench, double operations,
-               size_t shown) {
+// Milliseconds of all ways, the fastest first.
+std::vector<std::pair<double, std::string>> times_of(const cuda::Stream& stream, const testing::Cubins& cubins,
+                                                     const Bench& bench) {
   std::vector<std::unique_ptr<cuda::DeviceMemory>> memory;
   std::vector<cuda::DevicePointer> in, out;
   auto allocate = [&](const TensorType& type) {
@@ -172,6 +174,13 @@ double measure(const cuda::Stream& stream, const testing::Cubins& cubins, const 
     best = std::min(best, times.back().first);
   }
   std::sort(times.begin(), times.end());
+  return times;
+}
+
+// The best time; prints the fastest ways.
+double measure(const cuda::Stream& stream, const testing::Cubins& cubins, const Bench& bench, double operations,
+               size_t shown) {
+  const auto times = times_of(stream, cubins, bench);
   for (size_t i = 0; i < std::min(shown, times.size()); ++i)
     std::printf("%s %.4f ms %.3g T/s (%s)", i ? ";" : "", times[i].first, operations / times[i].first / 1e9,
                 times[i].second.c_str());
@@ -267,6 +276,85 @@ TEST(CudaTimes, DISABLED_OfOtherSteps) {
     std::printf("%-60.60s %.0f MB (T/s are of bytes): ", text, double(bytes) / 1e6);
     measure(stream, cubins, bench, double(bytes), 4);
   }
+}
+
+double bytes_of(const Problem& problem) {
+  double bytes = 0;
+  for (const auto* ports : {&problem.inputs, &problem.outputs})
+    for (const Port& port : *ports) bytes += double(byte_count(port.type.dtype, port.dims()));
+  return bytes;
+}
+
+// Layers that convolve each channel by itself, of EfficientNet-B0 and MobileNet-v3-large at batch 128 and ConvNeXt-T at
+// batch 32, beside a step that only copies as much as no cache holds.
+TEST(CudaTimes, DISABLED_OfDepthwise) {
+  struct Depthwise {
+    const char* net;
+    int times, batch, channels, size, kernel, stride;
+    const char* epilogue;
+  };
+  const char *const silu = "(2) 2=add.f32(0,1) 3=sigmoid.f32(2) 4=mul.f32(2,3) 5=cast.f16(4)",
+                    *const relu = "(2) 2=add.f32(0,1) 3=relu.f32(2) 4=cast.f16(3)",
+                    *const hard =
+                        "(2) 2=add.f32(0,1) 3=constant.f32[3] 4=add.f32(2,3) 5=constant.f32[0] "
+                        "6=max.f32(4,5) 7=constant.f32[6] 8=min.f32(6,7) 9=mul.f32(2,8) "
+                        "10=constant.f32[0.16666667] 11=mul.f32(9,10) 12=cast.f16(11)",
+                    *const none = "(2) 2=add.f32(0,1) 3=cast.f16(2)";
+  const Depthwise layers[] = {
+      {"efficientnet_b0", 1, 128, 32, 112, 3, 1, silu}, {"efficientnet_b0", 1, 128, 96, 112, 3, 2, silu},
+      {"efficientnet_b0", 1, 128, 144, 56, 3, 1, silu}, {"efficientnet_b0", 1, 128, 144, 56, 5, 2, silu},
+      {"efficientnet_b0", 1, 128, 240, 28, 5, 1, silu}, {"efficientnet_b0", 1, 128, 240, 28, 3, 2, silu},
+      {"efficientnet_b0", 2, 128, 480, 14, 3, 1, silu}, {"efficientnet_b0", 1, 128, 480, 14, 5, 1, silu},
+      {"efficientnet_b0", 2, 128, 672, 14, 5, 1, silu}, {"efficientnet_b0", 1, 128, 672, 14, 5, 2, silu},
+      {"efficientnet_b0", 3, 128, 1152, 7, 5, 1, silu}, {"efficientnet_b0", 1, 128, 1152, 7, 3, 1, silu},
+      {"mobilenet_v3", 1, 128, 16, 112, 3, 1, relu},    {"mobilenet_v3", 1, 128, 64, 112, 3, 2, relu},
+      {"mobilenet_v3", 1, 128, 72, 56, 3, 1, relu},     {"mobilenet_v3", 1, 128, 72, 56, 5, 2, relu},
+      {"mobilenet_v3", 2, 128, 120, 28, 5, 1, relu},    {"mobilenet_v3", 1, 128, 240, 28, 3, 2, hard},
+      {"mobilenet_v3", 1, 128, 200, 14, 3, 1, hard},    {"mobilenet_v3", 2, 128, 184, 14, 3, 1, hard},
+      {"mobilenet_v3", 1, 128, 480, 14, 3, 1, hard},    {"mobilenet_v3", 1, 128, 672, 14, 3, 1, hard},
+      {"mobilenet_v3", 1, 128, 672, 14, 5, 2, hard},    {"mobilenet_v3", 2, 128, 960, 7, 5, 1, hard},
+      {"convnext_t", 3, 32, 96, 56, 7, 1, none},        {"convnext_t", 3, 32, 192, 28, 7, 1, none},
+      {"convnext_t", 9, 32, 384, 14, 7, 1, none},       {"convnext_t", 3, 32, 768, 7, 7, 1, none},
+  };
+  const std::string copy = "pointwise(f16[128,1024,32,32]) program=\"(1) 1=neg.f16(0)\"";
+  const auto text_of_layer = [](const Depthwise& l) {
+    const int pad = l.kernel / 2;
+    return concat("conv(f16[", l.batch, ',', l.channels, ',', l.size, ',', l.size, "], f16[", l.channels, ",1,",
+                  l.kernel, ',', l.kernel, "]*, f32[", l.channels, ",1,1]*) strides=[", l.stride, ',', l.stride,
+                  "] pads=[", pad, ',', pad, ',', pad, ',', pad, "] dilations=[1,1] group=", l.channels, " epilogue=\"",
+                  l.epilogue, "\"");
+  };
+  for (const Depthwise& layer : layers) ASSERT_EQ(parse_cases(text_of_layer(layer)).size(), 1u);
+  ASSERT_EQ(parse_cases(copy).size(), 1u);
+  TEMPER_NEEDS_GPU(gpu);
+  TEMPER_NEEDS_NVRTC(compiler);
+  const cuda::Stream stream(gpu);
+  testing::Cubins cubins(*compiler, gpu->info().architecture());
+  const Bench copying(copy, gpu->info(), "pointwise");
+  std::vector<std::unique_ptr<Bench>> benches;
+  std::vector<cuda::KernelSource> sources = copying.sources();
+  for (const Depthwise& layer : layers) {
+    benches.push_back(std::make_unique<Bench>(text_of_layer(layer), gpu->info(), "conv.depthwise_matrix"));
+    for (const auto& source : benches.back()->sources()) sources.push_back(source);
+  }
+  cubins.prepare(sources);
+  const double of_copy = bytes_of(copying.problem) / times_of(stream, cubins, copying).at(0).first / 1e6;
+  std::printf("a copy: %.0f GB/s\n", of_copy);
+  std::map<std::string, double> totals;
+  for (size_t l = 0; l < std::size(layers); ++l) {
+    const Depthwise& layer = layers[l];
+    const double bytes = bytes_of(benches[l]->problem);
+    std::printf("%s %d x %d channels of %d, k%d s%d, %.1f MB\n", layer.net, layer.times, layer.channels, layer.size,
+                layer.kernel, layer.stride, bytes / 1e6);
+    const auto times = times_of(stream, cubins, *benches[l]);
+    ASSERT_FALSE(times.empty());
+    for (const auto& [ms, way] : times)
+      std::printf("  %.4f ms %5.0f GB/s %3.0f %% of a copy: %s\n", ms, bytes / ms / 1e6,
+                  100 * bytes / ms / 1e6 / of_copy, way.c_str());
+    std::fflush(stdout);
+    totals[layer.net] += layer.times * times[0].first;
+  }
+  for (const auto& [net, ms] : totals) std::printf("%s: %.3f ms\n", net.c_str(), ms);
 }
 
 // Of the lines (as in tests/cases) in the file that TEMPER_TIMES_LINES names.
