@@ -47,6 +47,8 @@ std::string random_depthwise(uint64_t seed, int count, int64_t most, bool halves
 constexpr const char* kPutLines =
     "conv(f16[2,24,9,11], f16[24,1,3,3]*) strides=[1,1] pads=[1,1,1,1] dilations=[1,1] group=24 epilogue=\"(1) "
     "1=cast.f16(0)\"\n"
+    "conv(f16[5,40,12,17], f16[40,1,3,3]*) strides=[1,1] pads=[1,1,1,1] dilations=[1,1] group=40 epilogue=\"(1) "
+    "1=cast.f16(0)\"\n"
     "conv(bf16[3,16,7,7], bf16[16,1,5,5]*) strides=[2,2] pads=[2,2,2,2] dilations=[1,1] group=16 epilogue=\"(1) "
     "1=cast.bf16(0)\"\n";
 constexpr double kInfinity = std::numeric_limits<double>::infinity(), kNaN = std::numeric_limits<double>::quiet_NaN();

@@ -643,13 +643,19 @@ TEST(CudaRecipes, WhatWinsNowhereIsNotOfferedAndStillComputes) {
   EXPECT_EQ(offered("cuda.conv.gemm", product(64), ampere).size(), 6U);
   const auto each_channel = [](int channels, int size) {
     return concat("conv(f16[1,", channels, ',', size, ',', size, "], f16[", channels,
-                  ",1,3,3]*) strides=[1,1] pads=[1,1,1,1] dilations=[1,1] group=", channels, " epilogue=\"(1)\"");
+                  ",1,3,3]*) strides=[1,1] pads=[1,1,1,1] dilations=[1,1] group=", channels,
+                  " epilogue=\"(1) 1=cast.f16(0)\"");
   };
   using Texts = std::vector<std::string>;
   EXPECT_EQ(offered("cuda.conv.depthwise", each_channel(60, 14), hopper), Texts{"pixels=1"});
   EXPECT_EQ(offered("cuda.conv.depthwise", each_channel(60, 40), hopper), (Texts{"pixels=1", "pixels=2"}));
   EXPECT_EQ(offered("cuda.conv.depthwise", each_channel(64, 64), hopper), (Texts{"pixels=1", "pixels=2"}));
-  EXPECT_EQ(offered("cuda.conv.depthwise_matrix", each_channel(64, 64), hopper), (Texts{"groups=1", "groups=2"}));
+  EXPECT_EQ(offered("cuda.conv.depthwise_matrix", each_channel(64, 64), hopper),
+            (Texts{"flow=1x1x8", "flow=2x1x4", "flow=1x1x4", "flow=2x2x4"}));
+  EXPECT_EQ(offered("cuda.conv.depthwise_matrix", each_channel(72, 56), hopper),
+            (Texts{"groups=1", "groups=2", "flow=1x1x9", "flow=1x2x9"}));
+  EXPECT_EQ(offered("cuda.conv.depthwise_matrix", each_channel(16, 64), hopper), (Texts{"groups=1", "groups=2"}));
+  EXPECT_EQ(offered("cuda.conv.depthwise_matrix", each_channel(64, 64), ampere), (Texts{"groups=1", "groups=2"}));
 }
 
 TEST(CudaRecipes, SumsAreOnlyPlainWhereTheyAreShortAndBecomeSixteenBits) {

@@ -40,57 +40,7 @@ constexpr int RESULTS = IMAGES * TILE, OUT_PITCH = CHUNKS * 8 * int(sizeof(Outpu
               OUT_STAGE = RESULTS * OUT_PITCH;
 constexpr int OUT_PLACES = RESULTS * CHUNKS, OUT_STORES = (OUT_PLACES + THREADS - 1) / THREADS;
 
-struct Place {
-  u32 n, c;  // the first image, the first channel of the slab
-  i32 h, w;  // the first result
-  i32 rows;  // of results
-};
-DEVICE Place place_of_block(const Parameters& p) {
-  const u32 tile = divide(u32(blockIdx.x), p.slabs), band = divide(tile, p.tiles), n = divide(band, p.bands);
-  Place place;
-  place.c = (blockIdx.x - tile * p.slabs.divisor) * (CHUNKS * 8);
-  place.w = i32(tile - band * p.tiles.divisor) * TILE;
-  place.h = i32(band - n * p.bands.divisor) * p.band;
-  place.n = n * IMAGES;
-  const i32 left = p.out_height - place.h;
-  place.rows = left < p.band ? left : p.band;
-  return place;
-}
-
-// One sum, of a pixel and a channel.
-DEVICE float sum_alone(const A* in, const A* weights, const Parameters& p, u32 n, i32 h, i32 w, u32 c) {
-  float sum = 0;
-#pragma unroll 1
-  for (int tap = 0; tap < KERNEL_H * KERNEL_W; ++tap) {
-    const i32 y = h * STRIDE_H - p.pad_h + tap / KERNEL_W, x = w * STRIDE_W - p.pad_w + tap % KERNEL_W;
-    if (u32(y) >= u32(p.height) || u32(x) >= u32(p.width)) continue;
-    sum = __fmaf_rn(hold(in[((i64(n) * p.height + y) * p.width + x) * p.channels + c]),
-                    hold(weights[tap * p.channels + c]), sum);
-  }
-  return sum;
-}
-
-// All results of a block, each by the products of its own window.
-DEVICE void compute_alone(const A* in, const A* weights, EXTRAS Output* out, const Parameters& p, const Place& place) {
-  constexpr u32 PAIRS_OF_PIXEL = CHUNKS * 4, OF_ROW = RESULTS * PAIRS_OF_PIXEL;
-#pragma unroll 1
-  for (u32 index = threadIdx.x; index < u32(place.rows) * OF_ROW; index += THREADS) {
-    const u32 row = index / OF_ROW, pixel = index % OF_ROW / PAIRS_OF_PIXEL, image = place.n + pixel / TILE;
-    const u32 c = place.c + index % PAIRS_OF_PIXEL * 2;
-    const i32 h = place.h + i32(row), w = place.w + i32(pixel % TILE);
-    if (w >= p.out_width || image >= p.batch || c >= p.channels) continue;
-    const i64 at = ((i64(image) * p.out_height + h) * p.out_width + w) * p.channels + c;
-    [[maybe_unused]] ColumnExtras columns;
-    [[maybe_unused]] RowExtras extras;
-    COLUMN_EXTRAS(columns, c)
-    ROW_EXTRAS(extras, at)
-    Finished<Output> finished[2];
-#pragma unroll
-    for (int v = 0; v < 2; ++v)
-      finished[v] = EPILOGUE(Acc(sum_alone(in, weights, p, image, h, w, c + v)), columns, extras, 0, v);
-    store_results<Output, 2>(out + at, finished);
-  }
-}
+#include "backends/cuda/conv/conv_depthwise_alone.cuh"
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     conv_depthwise(const A* in, const A* weights, EXTRAS Output* out, const Parameters p) {
@@ -101,7 +51,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
   const u32 lane = threadIdx.x % 32, warp = threadIdx.x / 32, chunk = warp % CHUNKS, across = warp / CHUNKS;
   const u32 row_of_8 = lane / 4, pair = lane % 4 * 2;  // of a matrix of 8 pixels by 8 channels
   // Where a slab ends behind the last channel, its last warps multiply zeros by zeros.
-  const u32 first_channel = place.c + chunk * 8, c = first_channel + pair;
+  const u32 first_channel = place.c + chunk * 8;
+  [[maybe_unused]] const u32 c = first_channel + pair;
   const bool active = first_channel < p.channels;
   if (threadIdx.x == 0) *met_nan = 0;
 
@@ -190,7 +141,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
   const u32 second = lane / 16 * NEXT_TAP;
   u8* const staged = results + (across * GROUPS * 16 + row_of_8) * OUT_PITCH + (chunk * 8 + pair) * sizeof(Output);
   float seen = 0;  // NaN once a sum was infinite or NaN
-  float sums[RING][GROUPS][4];
+  float sums[RING][GROUPS][4] = {};
   for (i32 base = 0; base < steps; base += RING) {
 #pragma unroll
     for (int turn = 0; turn < RING; ++turn) {
@@ -211,20 +162,22 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
           u32 pixels[PAIRS][4];
 #pragma unroll
           for (int taps = 0; taps < PAIRS; ++taps) {
-            const bool both = 2 * taps + 1 < KERNEL_W;
-            load_matrices(pixels[taps],
-                          stage + down * ROW + group * 2 * BESIDE + taps * NEXT_PAIR + (both ? second : 0));
-            if (!both) pixels[taps][2] = pixels[taps][3] = 0;
+            const u32 from = stage + down * ROW + group * 2 * BESIDE + taps * NEXT_PAIR;
+            if (2 * taps + 1 < KERNEL_W) load_matrices(pixels[taps], from + second);
+            else load_two_matrices(pixels[taps], from);
           }
+        // The products of one row of results wait for each other, so those of other rows stand between them.
 #pragma unroll
-          for (int ago = 0; ago < RING; ++ago) {
-            const int kh = ago * STRIDE_H + down;
-            if (kh >= KERNEL_H || u32(at - ago) >= u32(place.rows)) continue;
+          for (int taps = 0; taps < PAIRS; ++taps)
 #pragma unroll
-            for (int taps = 0; taps < PAIRS; ++taps)
-              multiply(sums[(turn + RING - ago) % RING][group], pixels[taps], factors[kh][2 * taps],
-                       2 * taps + 1 < KERNEL_W ? factors[kh][2 * taps + 1] : 0);
-          }
+            for (int ago = 0; ago < RING; ++ago) {
+              const int kh = ago * STRIDE_H + down;
+              if (kh >= KERNEL_H) continue;
+              float (&sum)[4] = sums[(turn + RING - ago) % RING][group];
+              if (2 * taps + 1 < KERNEL_W)
+                multiply(sum, pixels[taps], factors[kh][2 * taps], factors[kh][2 * taps + 1]);
+              else multiply_shallow(sum, pixels[taps][0], pixels[taps][1], factors[kh][2 * taps]);
+            }
         }
       stage = stage == here + (STAGES - 1) * STAGE ? here : stage + STAGE;
       const i32 row = at - (RING - 1);  // ends here

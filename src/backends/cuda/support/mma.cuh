@@ -51,14 +51,15 @@ DEVICE void multiply(Sum (&c)[4], const u32 (&a)[4], u32 b0, u32 b1) {
                : SUM(c[0]), SUM(c[1]), SUM(c[2]), SUM(c[3])
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
-#elif MATRIX == 1
+#endif
+#if MATRIX == 1 || (MATRIX == 2 && __CUDA_ARCH__ >= 800)
 // Half as deep: 16 bytes.
 DEVICE void multiply_shallow(Sum (&c)[4], u32 a0, u32 a1, u32 b) {
-  asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
+  asm volatile("mma.sync.aligned.m16n8k8.row.col." TYPES ".f32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
                : SUM(c[0]), SUM(c[1]), SUM(c[2]), SUM(c[3])
                : "r"(a0), "r"(a1), "r"(b));
 }
-#elif MATRIX == 3 || MATRIX == 4
+#elif __CUDA_ARCH__ < 800 && (MATRIX == 3 || MATRIX == 4)
 // Half as deep, and eight rows.
 DEVICE void multiply_shallow(Sum& c0, Sum& c1, u32 a, u32 b) {
   asm volatile("mma.sync.aligned.m8n8k16.row.col." TYPES ".s32 {%0,%1}, {%2}, {%3}, {%0,%1};"

@@ -151,8 +151,15 @@ DEVICE void load_matrices(u32* to, u32 from) {
                : "r"(from)
                : "memory");
 }
-// The same, of elements of 16 bits with rows and columns exchanged: a lane gets two of a column, where load_matrices
-// gives it two of a row.
+// The first two of them, at the addresses that lanes 0 to 15 give.
+DEVICE void load_two_matrices(u32* to, u32 from) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0,%1}, [%2];"
+               : "=r"(to[0]), "=r"(to[1])
+               : "r"(from)
+               : "memory");
+}
+// The same as load_matrices, of elements of 16 bits with rows and columns exchanged: a lane gets two of a column, where
+// load_matrices gives it two of a row.
 DEVICE void load_matrices_transposed(u32* to, u32 from) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
                : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
@@ -286,13 +293,19 @@ DEVICE void load_tile(u32 to, const TensorMap& map, i32 x, i32 y, u32 barrier) {
       "l"(&map), "r"(x), "r"(y), "r"(barrier)
       : "memory");
 }
-// The same of four axes, innermost first.
+// Where the instruction does not say that a place is in this block, code for GPUs after Hopper asks whether it is; for
+// Hopper there is no such word.
+#if __CUDA_ARCH__ >= 1000
+#define OWN_SHARED "shared::cta"
+#else
+#define OWN_SHARED "shared::cluster"
+#endif
+// The same as load_tile of four axes, innermost first.
 DEVICE void load_box(u32 to, const TensorMap& map, i32 x, i32 y, i32 z, i32 w, u32 barrier) {
-  asm volatile(
-      "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4, %5}], "
-      "[%6];" ::"r"(to),
-      "l"(&map), "r"(x), "r"(y), "r"(z), "r"(w), "r"(barrier)
-      : "memory");
+  asm volatile("cp.async.bulk.tensor.4d." OWN_SHARED
+               ".global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4, %5}], [%6];" ::"r"(to),
+               "l"(&map), "r"(x), "r"(y), "r"(z), "r"(w), "r"(barrier)
+               : "memory");
 }
 // The same as load_tile, to that place of the first `blocks` blocks of the cluster; the bytes count for the barrier
 // there, too.
@@ -334,6 +347,8 @@ DEVICE void prefetch_bytes(const void* from, u32 bytes) {
 DEVICE void close_stores() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
 // Waits until TMA has read the boxes of this thread's stores, so that they may be overwritten.
 DEVICE void wait_for_stores() { asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory"); }
+// Waits until they are in memory: what this block stores later overwrites them.
+DEVICE void finish_stores() { asm volatile("cp.async.bulk.wait_group 0;\nfence.proxy.async;" ::: "memory"); }
 // TMA loads pixels of images (im2col mode), from the base position (w, h) of image n on, each read `by_w` and `by_h`
 // further; see TensorMapSpec.
 DEVICE void load_pixels(u32 to, const TensorMap& map, i32 channel, i32 w, i32 h, i32 n, u16 by_w, u16 by_h,

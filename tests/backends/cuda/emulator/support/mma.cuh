@@ -78,6 +78,9 @@ DEVICE void multiply(Sum (&c)[4], const u32 (&a)[4], u32 b0, u32 b1) {
       }
   });
 }
+#if MATRIX <= 2
+DEVICE void multiply_shallow(Sum (&c)[4], u32 a0, u32 a1, u32 b) { multiply(c, {a0, a1, 0, 0}, b, 0); }
+#endif
 #else
 DEVICE Sum product_of(u32 const (&a)[4], u32 const (&b)[4], Sum sum) {
   for (u32 i = 0; i < sizeof a / sizeof(Factor); ++i)

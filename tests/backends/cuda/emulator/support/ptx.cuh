@@ -141,6 +141,11 @@ DEVICE void gather_matrices(u32* to, u32 from, Row row, Column column) {
 DEVICE void load_matrices(u32* to, u32 from) {
   gather_matrices<4>(to, from, [](int lane, int) { return lane / 4; }, [](int lane, int) { return lane % 4 * 4; });
 }
+DEVICE void load_two_matrices(u32* to, u32 from) {
+  u32 four[4];
+  load_matrices(four, from);
+  to[0] = four[0], to[1] = four[1];
+}
 DEVICE void load_matrices_transposed(u32* to, u32 from) {
   gather_matrices<2>(
       to, from, [](int lane, int i) { return lane % 4 * 2 + i; }, [](int lane, int) { return lane / 4 * 2; });
@@ -197,6 +202,7 @@ DEVICE void store_box(const TensorMap& map, i32 x, i32 y, i32 z, i32 w, u32 from
 }
 DEVICE void close_stores() {}
 DEVICE void wait_for_stores() { temper_machine->wait_for_stores(); }
+DEVICE void finish_stores() { temper_machine->wait_for_stores(); }
 DEVICE void load_pixels(u32 to, const TensorMap& map, i32 channel, i32 w, i32 h, i32 n, u16 by_w, u16 by_h,
                         u32 barrier) {
   const int at[] = {channel, w, h, n};
