@@ -15,28 +15,16 @@
 using Sum = float;
 #include "backends/cuda/support/mma.cuh"
 
-struct Parameters {
-  u32 channels, batch;
-  Divisor slabs, tiles, bands;  // block = ((n / IMAGES * bands + band) * tiles + tile) * slabs + slab
-  i32 height, width, out_height, out_width, pad_h, pad_w;
-  i32 band;  // rows of results
-  NUMBERS
-};
+constexpr int CONSUMERS = CHUNKS * WARPS, THREADS = 32 * (CONSUMERS + 1);
+#include "backends/cuda/conv/conv_depthwise_steps.cuh"
 
-constexpr int RING = (KERNEL_H + STRIDE_H - 1) / STRIDE_H, PAIRS = (KERNEL_W + 1) / 2;
 static_assert(STAGES % RING == 0, "which sums a step adds to follows from its stage");
-constexpr int CONSUMERS = CHUNKS * WARPS, THREADS = 32 * (CONSUMERS + 1),
-              TILE = 16 * GROUPS * WARPS / IMAGES;                             // columns of results
-constexpr int COLUMNS = (TILE - 1) * STRIDE_W + KERNEL_W;                      // of inputs
 constexpr int PIXEL = CHUNKS * 16, BOX = IMAGES * STRIDE_H * COLUMNS * PIXEL;  // bytes
-constexpr int STAGE = (BOX + 1023) / 1024 * 1024;
-constexpr int RESULTS = IMAGES * TILE, OUT_STAGE = (RESULTS * PIXEL + 1023) / 1024 * 1024;
+constexpr int STAGE = (BOX + 1023) / 1024 * 1024, OUT_STAGE = (RESULTS * PIXEL + 1023) / 1024 * 1024;
 static_assert(sizeof(Output) == 2, "chunks of results are as wide as those of inputs");
 constexpr int BARRIERS_AT = STAGES * (STAGE + OUT_STAGE);
 static_assert(CHUNKS % 2 == 1 || CHUNKS == 4 || CHUNKS == 8, "a swizzle of TMA");
 DEVICE u32 swizzled(u32 byte) { return CHUNKS % 2 == 0 ? byte ^ (byte >> 7 & (CHUNKS - 1)) << 4 : byte; }
-
-#include "backends/cuda/conv/conv_depthwise_alone.cuh"
 
 // Bytes from the beginning of the shared memory. A step reads one stage and writes one of results. It may begin when
 // its inputs are `full`, which are asked for when both stages are free, and ends when all consumers are `done`: two
@@ -146,7 +134,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     u8* const staged = in_shared + swizzled((across * GROUPS * 16 + row_of_8) * PIXEL + chunk * 16 + pair * 2);
 
     float seen = 0;  // NaN once a sum was infinite or NaN
-    float sums[RING][GROUPS][4] = {};
+    Sums sums = {};
     u32 phase = 0;
     for (i32 base = 0; base < rows.steps; base += STAGES, phase ^= 1) {
 #pragma unroll
@@ -171,18 +159,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
                 if (2 * taps + 1 < KERNEL_W) load_matrices(pixels[taps], there);
                 else load_two_matrices(pixels[taps], there);
               }
-          // The products of one row of results wait for each other, so those of other rows stand between them.
-#pragma unroll
-              for (int taps = 0; taps < PAIRS; ++taps)
-#pragma unroll
-                for (int ago = 0; ago < RING; ++ago) {
-                  const int kh = ago * STRIDE_H + down;
-                  if (kh >= KERNEL_H) continue;
-                  float (&sum)[4] = sums[(turn + RING - ago) % RING][group];
-                  if (2 * taps + 1 < KERNEL_W)
-                    multiply(sum, pixels[taps], factors[kh][2 * taps], factors[kh][2 * taps + 1]);
-                  else multiply_shallow(sum, pixels[taps][0], pixels[taps][1], factors[kh][2 * taps]);
-                }
+              add_products(sums, turn, group, down, pixels, factors);
             }
         const i32 row = at - (RING - 1);  // ends here
         if (row >= 0)
@@ -190,22 +167,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
           for (int group = 0; group < GROUPS; ++group)
 #pragma unroll
             for (int half = 0; half < 2; ++half) {
-              const float* const ended = &sums[(turn + 1) % RING][group][half * 2];
-              [[maybe_unused]] RowExtras extras;
-              if constexpr (sizeof(RowExtras) > 1) {
-                const u32 pixel = (across * GROUPS + group) * 16 + half * 8 + row_of_8, image = place.n + pixel / TILE;
-                const i32 w = place.w + i32(pixel % TILE);
-                if (w >= p.out_width || image >= p.batch) continue;
-                ROW_EXTRAS(extras, ((i64(image) * p.out_height + place.h + row) * p.out_width + w) * p.channels + c)
-              }
-              Finished<Output> finished[2];
-#pragma unroll
-              for (int v = 0; v < 2; ++v) {
-                seen = __fmaf_rn(ended[v], 0.0f, seen);
-                finished[v] = EPILOGUE(Acc(ended[v]), columns, extras, 0, v);
-              }
-              store_results<Output, 2>(
-                  reinterpret_cast<Output*>(staged + results_at(turn) + (group * 2 + half) * 8 * PIXEL), finished);
+              const u32 pixel = (across * GROUPS + group) * 16 + half * 8 + row_of_8;
+              end_pixel(&sums[(turn + 1) % RING][group][half * 2], pixel, row, c, true, columns, p, place,
+                        EXTRA_NAMES staged + results_at(turn) + (group * 2 + half) * 8 * PIXEL, seen);
             }
         __syncwarp();
         if (lane == 0) arrive(shared + done_at(turn));

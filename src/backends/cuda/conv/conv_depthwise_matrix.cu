@@ -19,28 +19,17 @@
 using Sum = float;
 #include "backends/cuda/support/mma.cuh"
 
-struct Parameters {
-  u32 channels, batch;
-  Divisor slabs, tiles, bands;  // block = ((n / IMAGES * bands + band) * tiles + tile) * slabs + slab
-  i32 height, width, out_height, out_width, pad_h, pad_w;
-  i32 band;  // rows of results
-  NUMBERS
-};
+constexpr int THREADS = 32 * CHUNKS * WARPS;
+#include "backends/cuda/conv/conv_depthwise_steps.cuh"
 
-constexpr int RING = (KERNEL_H + STRIDE_H - 1) / STRIDE_H, PAIRS = (KERNEL_W + 1) / 2;
-constexpr int THREADS = 32 * CHUNKS * WARPS, TILE = 16 * GROUPS * WARPS / IMAGES;  // columns of results
-constexpr int COLUMNS = (TILE - 1) * STRIDE_W + KERNEL_W;                          // of inputs
 // Columns of a row lie by their remainder of the stride: then eight that a window's tap reads are neighbours, and as
 // the pitch is odd they are in different banks.
 constexpr int PER_PHASE = (COLUMNS + STRIDE_W - 1) / STRIDE_W, PITCH = CHUNKS | 1;
 constexpr int IMAGE = PER_PHASE * STRIDE_W * PITCH * 16, ROW = IMAGES * IMAGE, STAGE = STRIDE_H * ROW;  // bytes
 constexpr int PLACES = STRIDE_H * IMAGES * COLUMNS * CHUNKS, LOADS = (PLACES + THREADS - 1) / THREADS;
 // Results on their way: a row of them for each pixel, again of an odd pitch.
-constexpr int RESULTS = IMAGES * TILE, OUT_PITCH = CHUNKS * 8 * int(sizeof(Output)) | 16,
-              OUT_STAGE = RESULTS * OUT_PITCH;
+constexpr int OUT_PITCH = CHUNKS * 8 * int(sizeof(Output)) | 16, OUT_STAGE = RESULTS * OUT_PITCH;
 constexpr int OUT_PLACES = RESULTS * CHUNKS, OUT_STORES = (OUT_PLACES + THREADS - 1) / THREADS;
-
-#include "backends/cuda/conv/conv_depthwise_alone.cuh"
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     conv_depthwise(const A* in, const A* weights, EXTRAS Output* out, const Parameters p) {
@@ -141,7 +130,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
   const u32 second = lane / 16 * NEXT_TAP;
   u8* const staged = results + (across * GROUPS * 16 + row_of_8) * OUT_PITCH + (chunk * 8 + pair) * sizeof(Output);
   float seen = 0;  // NaN once a sum was infinite or NaN
-  float sums[RING][GROUPS][4] = {};
+  Sums sums = {};
   for (i32 base = 0; base < steps; base += RING) {
 #pragma unroll
     for (int turn = 0; turn < RING; ++turn) {
@@ -166,18 +155,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
             if (2 * taps + 1 < KERNEL_W) load_matrices(pixels[taps], from + second);
             else load_two_matrices(pixels[taps], from);
           }
-        // The products of one row of results wait for each other, so those of other rows stand between them.
-#pragma unroll
-          for (int taps = 0; taps < PAIRS; ++taps)
-#pragma unroll
-            for (int ago = 0; ago < RING; ++ago) {
-              const int kh = ago * STRIDE_H + down;
-              if (kh >= KERNEL_H) continue;
-              float (&sum)[4] = sums[(turn + RING - ago) % RING][group];
-              if (2 * taps + 1 < KERNEL_W)
-                multiply(sum, pixels[taps], factors[kh][2 * taps], factors[kh][2 * taps + 1]);
-              else multiply_shallow(sum, pixels[taps][0], pixels[taps][1], factors[kh][2 * taps]);
-            }
+          add_products(sums, turn, group, down, pixels, factors);
         }
       stage = stage == here + (STAGES - 1) * STAGE ? here : stage + STAGE;
       const i32 row = at - (RING - 1);  // ends here
@@ -186,22 +164,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
       for (int group = 0; group < GROUPS; ++group)
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
-          const float* const ended = &sums[(turn + 1) % RING][group][half * 2];
-          [[maybe_unused]] RowExtras extras;
-          if constexpr (sizeof(RowExtras) > 1) {
-            const u32 pixel = (across * GROUPS + group) * 16 + half * 8 + row_of_8, image = place.n + pixel / TILE;
-            const i32 w = place.w + i32(pixel % TILE);
-            if (w >= p.out_width || image >= p.batch || !active) continue;
-            ROW_EXTRAS(extras, ((i64(image) * p.out_height + place.h + row) * p.out_width + w) * p.channels + c)
-          }
-          Finished<Output> finished[2];
-#pragma unroll
-          for (int v = 0; v < 2; ++v) {
-            seen = __fmaf_rn(ended[v], 0.0f, seen);
-            finished[v] = EPILOGUE(Acc(ended[v]), columns, extras, 0, v);
-          }
-          store_results<Output, 2>(
-              reinterpret_cast<Output*>(staged + (row & 1) * OUT_STAGE + (group * 2 + half) * 8 * OUT_PITCH), finished);
+          const u32 pixel = (across * GROUPS + group) * 16 + half * 8 + row_of_8;
+          end_pixel(&sums[(turn + 1) % RING][group][half * 2], pixel, row, c, active, columns, p, place,
+                    EXTRA_NAMES staged + (row & 1) * OUT_STAGE + (group * 2 + half) * 8 * OUT_PITCH, seen);
         }
     }
   }
