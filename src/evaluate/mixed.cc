@@ -8,8 +8,6 @@
 #include "base/half.h"
 #include "base/log.h"
 #include "evaluate/text.h"
-#include "graph/ops/conv.h"
-#include "graph/ops/matmul.h"
 #include "graph/product.h"
 #include "optimize/precision.h"
 #include "optimize/trial.h"
@@ -62,19 +60,13 @@ void check_metric(const std::optional<Metric>& metric, std::optional<double> max
 
 namespace {
 
-bool in_tf32(const Op& op) {
-  const auto* conv = op.get_if<ops::Conv>();
-  const auto* matmul = op.get_if<ops::MatMul>();
-  return (conv && conv->tf32) || (matmul && matmul->tf32);
-}
-
 // Convolutions and products below f32, or in TF32, by name, which several may have.
 std::vector<std::string> narrow_layers(const Graph& graph) {
   std::vector<std::string> layers;
   for (int32_t n = 0; n < graph.node_count(); ++n)
     if (const Node& node = graph.node({n}); is_product(node.op))
       if (const DType dtype = graph.type(node.inputs[0]).dtype;
-          (is_half(dtype) || size_of(dtype) == 1 || in_tf32(node.op)) &&
+          (is_half(dtype) || size_of(dtype) == 1 || allows_tf32(node.op)) &&
           std::ranges::find(layers, node.name) == layers.end())
         layers.push_back(node.name);
   return layers;

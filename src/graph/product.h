@@ -18,6 +18,9 @@ struct Recurrent;
 // The ops that quantization and lower precisions are about: convolutions and matrix products.
 inline bool is_product(const Op& op) { return op.is<ops::Conv, ops::MatMul>(); }
 
+// Whether it takes operands of f32 in TF32 (ops::Conv::tf32).
+bool allows_tf32(const Op& op);
+
 // The name of the product that a node of this name is, or becomes before it is computed in a lower precision; nothing
 // where it has none. Transposed convolutions become convolutions of their name, and what a recurrent net multiplies its
 // inputs by becomes a product of its own.

@@ -2,13 +2,12 @@
 // allow_tf32: convolutions and matrix products of f32 may round their operands to TF32.
 #include "graph/ops/conv.h"
 #include "graph/ops/matmul.h"
+#include "graph/product.h"
 #include "passes/lower_precision.h"
 
 namespace temper {
 
 namespace {
-
-bool multiplies(const Op& op) { return op.get_if<ops::Conv>() || op.get_if<ops::MatMul>(); }
 
 void allow(Op& op) {
   if (auto* conv = op.get_if<ops::Conv>()) conv->tf32 = true;
@@ -36,7 +35,7 @@ Lowering allow_tf32(const Graph& graph, const std::map<std::string, std::string>
     std::vector<ValueId> inputs;
     for (ValueId input : node.inputs) inputs.push_back(mapped(input));
     const bool f32 = !node.inputs.empty() && node.inputs[0].valid() && graph.type(node.inputs[0]).dtype == DType::f32;
-    const bool product = f32 && multiplies(op);
+    const bool product = f32 && is_product(op);
     const auto reason = kept.find(node.name);
     const bool allowed = product && reason == kept.end();
     if (allowed) allow(op);

@@ -9,6 +9,7 @@
 #include "graph/ops/conv.h"
 #include "graph/ops/pointwise.h"
 #include "graph/ops/window.h"
+#include "graph/product.h"
 
 namespace temper::cuda {
 
@@ -47,7 +48,7 @@ GemmShape gemm_shape_of(const Problem& problem) {
   shape.depth = weights[0] ? element_count(weights) / weights[0] : 0;
   shape.batches = op_of(problem).group;
   shape.result_bytes = gemm_result_bytes(problem);
-  shape.tf32 = allows_tf32(problem);
+  shape.tf32 = allows_tf32(problem.op);
   return shape;
 }
 
@@ -194,7 +195,7 @@ static Support worth_timing(const Problem& problem, std::string_view architectur
 static size_t worth_offering(const Problem& problem, const GpuProperties& gpu) {
   constexpr int kHopper = 90;
   const DType a = problem.inputs[0].type.dtype, b = problem.inputs[1].type.dtype;
-  if (gpu.capability != kHopper || !on_matrix_units(a, b, allows_tf32(problem))) return SIZE_MAX;
+  if (gpu.capability != kHopper || !on_matrix_units(a, b, allows_tf32(problem.op))) return SIZE_MAX;
   return conv_pipeline_recipe.supports(problem).yes() ? 2 : 3;
 }
 

@@ -9,8 +9,6 @@
 #include "backends/cuda/support/program_code.h"
 #include "base/checked.h"
 #include "base/half.h"
-#include "graph/ops/conv.h"
-#include "graph/ops/matmul.h"
 
 namespace temper::cuda {
 
@@ -82,12 +80,6 @@ bool epilogue_takes_parts(const Problem& problem) {
         (i == 1 || (problem.inputs[i].dims() != problem.outputs[0].dims() && !along_images(problem, i))))
       return false;
   return true;
-}
-
-bool allows_tf32(const Problem& problem) {
-  if (const auto* conv = problem.op.get_if<ops::Conv>()) return conv->tf32;
-  const auto* matmul = problem.op.get_if<ops::MatMul>();
-  return matmul && matmul->tf32;
 }
 
 bool on_matrix_units(DType a, DType b, bool tf32) {

@@ -50,8 +50,6 @@ int64_t gemm_result_bytes(const Problem& problem);
 // Whether the only strided views are the first operand, the output, and epilogue inputs of the output's shape or with
 // one value for each channel of each image.
 bool epilogue_takes_parts(const Problem& problem);
-// Whether the operands of a product or convolution may be rounded to TF32.
-bool allows_tf32(const Problem& problem);
 // Whether the tensor cores of some GPU multiply the dtypes; they do so with f32 where it may be rounded to TF32.
 bool on_matrix_units(DType a, DType b, bool tf32 = false);
 // Whether those of this GPU do. Below compute capability 8.0 they take neither TF32 nor bf16, below 8.9 no fp8.

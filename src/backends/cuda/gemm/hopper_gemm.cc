@@ -16,6 +16,7 @@
 #include "graph/ops/matmul.h"
 #include "graph/ops/pointwise.h"
 #include "graph/ops/window.h"
+#include "graph/product.h"
 
 namespace temper::cuda {
 
@@ -167,7 +168,7 @@ Support hopper_gemm_supports(const Problem& problem, bool per_image) {
     return support.yes() ? gate_supports(*product, hopper_gemm_of(problem)) : support;
   }
   const Port &a = problem.inputs[0], &b = problem.inputs[1];
-  if (!on_matrix_units(a.type.dtype, b.type.dtype, allows_tf32(problem)))
+  if (!on_matrix_units(a.type.dtype, b.type.dtype, allows_tf32(problem.op)))
     return refused("a product of ", a.type.dtype, " and ", b.type.dtype,
                    on_matrix_units(a.type.dtype, b.type.dtype, true) ? ", which may not be rounded to TF32" : "");
   if (!b.is_constant && !problem.op.is<ops::MatMul>()) return refused("its weights are not constant");

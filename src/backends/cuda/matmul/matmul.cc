@@ -8,6 +8,7 @@
 #include "base/checked.h"
 #include "base/half.h"
 #include "graph/ops/pointwise.h"
+#include "graph/product.h"
 
 namespace temper::cuda {
 
@@ -66,7 +67,7 @@ GemmShape gemm_shape_of(const Problem& problem, const GpuProperties& gpu) {
   shape.depth = s.k;
   shape.batches = s.flat ? 1 : element_count(s.batch);
   shape.result_bytes = gemm_result_bytes(problem);
-  shape.tf32 = allows_tf32(problem);
+  shape.tf32 = allows_tf32(problem.op);
   shape.b_by_rows = b_by_rows(problem, s, gpu);
   shape.vector = vector_a(problem, s) && (vector_b(problem, s) || shape.b_by_rows);
   return shape;
