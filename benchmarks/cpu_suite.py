@@ -66,6 +66,12 @@ def start_temper(args, path, arrays, folder, row):
     return Child("temper", [args.temper, "bench", plan, "--pipe", "--threads", str(args.threads), *inputs])
 
 
+def largest_share(found, wanted):
+    """The largest difference of an array from the wanted one, of the largest value of that."""
+    want = wanted.astype(np.float64)
+    return float(np.abs(found.astype(np.float64) - want).max() / (np.abs(want).max() or 1.0)) if want.size else 0.0
+
+
 def difference(folder, wanted):
     """The largest difference from ONNX Runtime's outputs, of the largest value of each."""
     worst = 0.0
@@ -78,9 +84,7 @@ def difference(folder, wanted):
         found = [array for stem, array in files.items() if plain(stem) == plain(name)]
         if len(found) != 1 or found[0].shape != wanted[name].shape:
             raise Failure(f"the output {name} is {[f.shape for f in found]}, not {wanted[name].shape}")
-        want = wanted[name].astype(np.float64)
-        if want.size:
-            worst = max(worst, float(np.abs(found[0].astype(np.float64) - want).max() / (np.abs(want).max() or 1.0)))
+        worst = max(worst, largest_share(found[0], wanted[name]))
     return worst
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Errors of the exporters: one line each, with the exit codes of the temper program."""
+import json
 import os
 import shlex
 import sys
@@ -22,6 +23,17 @@ def first_line(error):
         if line.strip():
             return f"{type(error).__name__}: {line.strip()[:300]}"
     return type(error).__name__
+
+
+def read_object(path, before="", lacks="no object of JSON"):
+    """The object of JSON in a file, as a dict; refused, with `before` in front, where it holds none."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ExportError(BAD_FILE, f"{before}{path}: {first_line(error)}") from error
+    if not isinstance(found, dict):
+        raise ExportError(BAD_FILE, f"{before}{path} holds {lacks}")
+    return found
 
 
 def pip_line(packages):

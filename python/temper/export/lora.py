@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """LoRA adapters in PEFT's folder format, merged into the weights of a PyTorch module: W + B A alpha / r."""
-import json
 import pathlib
 import re
 
-from .errors import BAD_FILE, NOT_SUPPORTED, USAGE, ExportError, first_line, need
+from .errors import BAD_FILE, NOT_SUPPORTED, USAGE, ExportError, first_line, need, read_object
 
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 # What a configuration may hold without changing what the merged weights are: where the matrices come from and how they were trained.
@@ -33,12 +32,7 @@ def read_config(folder):
     path = folder / CONFIG
     if not path.is_file():
         raise ExportError(BAD_FILE, f"--lora: '{folder}' has no {CONFIG}; it must be a folder that peft saved an adapter in")
-    try:
-        config = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ExportError(BAD_FILE, f"--lora: {path}: {first_line(error)}") from error
-    if not isinstance(config, dict):
-        raise ExportError(BAD_FILE, f"--lora: {path} holds no settings")
+    config = read_object(path, "--lora: ", "no settings")
     if config.get("peft_type") != "LORA":
         refuse(f"an adapter of the type {config.get('peft_type')}")
     if config.get("bias") not in (None, "none"):

@@ -2,11 +2,10 @@
 """What may be said on the command line, and which packages it takes. Needs nothing but Python itself."""
 import dataclasses
 import importlib.util
-import json
 import pathlib
 import sys
 
-from .errors import BAD_FILE, NOT_SUPPORTED, USAGE, ExportError, first_line, pip_line
+from .errors import NOT_SUPPORTED, USAGE, ExportError, pip_line, read_object
 
 KINDS = """  torchvision:NAME   a model of torchvision              timm:NAME    a model of timm
   keras:NAME         one of keras.applications
@@ -47,16 +46,6 @@ DIFFUSION = ("UNet2DConditionModel", "UNet2DModel", "AutoencoderKL")  # the clas
 OWN_MODULE = "A FILE.py:CALLABLE that returns the module and its example inputs works"
 
 
-def read_json(path):
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ExportError(BAD_FILE, f"{path}: {first_line(error)}") from error
-    if not isinstance(found, dict):
-        raise ExportError(BAD_FILE, f"{path} holds no object of JSON")
-    return found
-
-
 def diffusion_class(folder):
     """The class of diffusers that FOLDER of hf:FOLDER holds, one of DIFFUSION; None where it is none of diffusers'.
     A whole pipeline and other classes are refused."""
@@ -65,7 +54,7 @@ def diffusion_class(folder):
         refuse_pipeline(path)
     if not (path / "config.json").is_file():
         return None
-    kind = read_json(path / "config.json").get("_class_name")
+    kind = read_object(path / "config.json").get("_class_name")
     if kind is not None and kind not in DIFFUSION:
         raise ExportError(NOT_SUPPORTED, f"{path / 'config.json'} names {kind} of diffusers; "
                                          f"{', '.join(DIFFUSION)} are exported. {OWN_MODULE}")
@@ -74,7 +63,7 @@ def diffusion_class(folder):
 
 def refuse_pipeline(path):
     """A pipeline is several networks and a program around them: says which of its folders can be exported."""
-    index = read_json(path / "model_index.json")
+    index = read_object(path / "model_index.json")
     parts, others = [], []
     for name, made in index.items():
         if not isinstance(made, list) or len(made) != 2 or not (path / name / "config.json").is_file():
