@@ -101,14 +101,14 @@ struct Place {
 thread_local Place place;
 
 // Runs a part at a place, and comes back to the one before.
-void run_at(const Place& at, Part part, void* data) {
+void run_at(const Place& at, PartWork part, void* data) {
   const Place before = std::exchange(place, at);
   part(data, at.member);
   place = before;
 }
 
 // Runs all parts on the calling thread, one after the other.
-void run_one_by_one(int members, Part part, void* data) {
+void run_one_by_one(int members, PartWork part, void* data) {
   for (int member = 0; member < members; ++member) run_at({true, member, members, nullptr}, part, data);
 }
 
@@ -141,7 +141,7 @@ class Team {
   int asked_for() const { return int(slots_.size()); }
   const std::error_code& refused() const { return refused_; }
 
-  void run(int members, Parts parts, Part part, void* data) {
+  void run(int members, Parts parts, PartWork part, void* data) {
     const Time start = now();
     if (resting_ > 0) end_rests(start, parts == Parts::together);
     if (resting_ > 0 && all_rest(members)) return run_one_by_one(members, part, data);
@@ -194,7 +194,7 @@ class Team {
   alignas(kLine) Signal rests_;      // raised where one ends
   alignas(kLine) Signal regions_;    // raised with each
   std::atomic<uint64_t> region_{0};  // number and members of the latest one
-  std::atomic<Part> part_{nullptr};
+  std::atomic<PartWork> part_{nullptr};
   std::atomic<void*> data_{nullptr};
   std::atomic<SubnormalMode> subnormals_{0};  // the caller's: its parts compute as it does
   alignas(kLine) Signal finished_;            // parts, by workers; each adds kFirst with its first one
@@ -249,7 +249,7 @@ class Team {
   // the current one (it is not over before all of its parts are claimed), and so were `part_`, `data_` and
   // `subnormals_` when they were read.
   int take(uint64_t region, int first) {
-    const Part part = part_.load(std::memory_order_relaxed);
+    const PartWork part = part_.load(std::memory_order_relaxed);
     void* const data = data_.load(std::memory_order_relaxed);
     const SubnormalMode subnormals = subnormals_.load(std::memory_order_relaxed);
     const uint64_t number = region >> kMemberBits;
@@ -322,7 +322,7 @@ Team& team_of(int members) {
 
 }  // namespace
 
-void run_parts(int members, Parts parts, Part part, void* data) {
+void run_parts(int members, Parts parts, PartWork part, void* data) {
   if (place.inside || ended || members <= 1 || omp_in_parallel()) {
     if (parts == Parts::together) return run_at({true, 0, 1, nullptr}, part, data);
     return run_one_by_one(members, part, data);

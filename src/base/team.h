@@ -15,7 +15,7 @@ namespace temper {
 // one unfinished part at most, so while parts are unclaimed there are at least as many threads that hold none; each of
 // those is awake or has been woken, and claims one. So every part is begun sooner or later, and a barrier among them is
 // passed.
-using Part = void (*)(void* data, int member);
+using PartWork = void (*)(void* data, int member);
 
 // A worker that has begun can still lose its core to another process, and then the caller waits for a time slice of the
 // scheduler; one that was called and waits for a core can cost the caller its own. So a worker that is late by far, or
@@ -26,7 +26,7 @@ using Part = void (*)(void* data, int member);
 // `together`: they may, and inside of a region there is one part only (as OpenMP has it where nothing nests).
 // A part must not throw: what would leave it ends the program (base/threads.h carries exceptions).
 enum class Parts { independent, together };
-void run_parts(int members, Parts parts, Part part, void* data);
+void run_parts(int members, Parts parts, PartWork part, void* data);
 
 // Makes the workers that run_parts(members, ...) needs. Throws Error{machine} where the system gives no more threads;
 // run_parts does so too for parts that work together, and makes do with fewer threads for independent ones.

@@ -40,7 +40,7 @@ std::vector<float> pixels(int64_t batch, float seed) {
   return list;
 }
 
-class CApi : public testing::Test {
+class CApi : public ::testing::Test {
  protected:
   // Built once: measuring takes its time.
   static void SetUpTestSuite() {

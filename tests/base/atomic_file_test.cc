@@ -32,7 +32,7 @@ unsigned mode_of(const std::string& path) {
 Output ranges(const std::string& path, bool force = false) { return {path, FileKind::ranges, force, "-o"}; }
 
 // Both ways to write: with a file that has no name until the end, and with one that has.
-class AtomicFiles : public testing::TestWithParam<bool> {
+class AtomicFiles : public ::testing::TestWithParam<bool> {
  protected:
   void write(Output output, std::string_view text) const {
     AtomicFile file(std::move(output), GetParam());
@@ -41,7 +41,7 @@ class AtomicFiles : public testing::TestWithParam<bool> {
   }
   const std::string folder = test_folder();
 };
-INSTANTIATE_TEST_SUITE_P(, AtomicFiles, testing::Bool(),
+INSTANTIATE_TEST_SUITE_P(, AtomicFiles, ::testing::Bool(),
                          [](const auto& each) { return each.param ? "Unnamed" : "Named"; });
 
 TEST_P(AtomicFiles, NothingButTheTargetIsLeft) {

@@ -14,9 +14,9 @@ using Json = nlohmann::json;
 
 // m.onnx: two products, of tokens one of which is a thousand times as large as the others (x.npz). c.onnx: a
 // convolution alone.
-class ActivationScales : public testing::Test {
+class ActivationScalesFlag : public ::testing::Test {
  protected:
-  ActivationScales() : folder_(test_folder()) {
+  ActivationScalesFlag() : folder_(test_folder()) {
     run_python(folder_, R"(
 import onnx
 from onnx import helper as h, TensorProto as T, numpy_helper
@@ -46,7 +46,7 @@ np.savez('x.npz', x=x[:96]); np.savez('z.npz', x=x[96:])
   const std::string folder_;
 };
 
-TEST_F(ActivationScales, ByTokenInt8NeedsNoRangesAndHoldsTokensOfEverySize) {
+TEST_F(ActivationScalesFlag, ByTokenInt8NeedsNoRangesAndHoldsTokensOfEverySize) {
   done("build m.onnx -o t.plan --precision int8 --activation-scales token --no-measure");
   const Json plan = Json::parse(done("inspect t.plan --json"));
   EXPECT_EQ(plan.at("lowered_products"), 2);
@@ -85,7 +85,7 @@ assert (error(s)[[0, 2, 3]] > 0.3).all(), error(s)
 )");
 }
 
-TEST_F(ActivationScales, WhatDoesNotGoTogetherIsRefusedByName) {
+TEST_F(ActivationScalesFlag, WhatDoesNotGoTogetherIsRefusedByName) {
   refused("build m.onnx -o no.plan --precision int8 --activation-scales tokens", "{tensor,token}");
   refused("build m.onnx -o no.plan --precision int8", "--activation-scales token");
   refused("build m.onnx -o no.plan --precision int8 --activation-scales tensor", "needs the ranges");
@@ -101,7 +101,7 @@ TEST_F(ActivationScales, WhatDoesNotGoTogetherIsRefusedByName) {
   refused("run f.plan --input x.npz --activation-scales token", "is a plan");
 }
 
-TEST_F(ActivationScales, AKitKeepsThemWithoutRanges) {
+TEST_F(ActivationScalesFlag, AKitKeepsThemWithoutRanges) {
   done("kit m.onnx -o m.kit --precision int8 --activation-scales token");
   done("build --from-kit m.kit -o m.plan --no-measure");
   EXPECT_EQ(Json::parse(done("inspect m.plan --json")).at("lowered_products"), 2);
@@ -109,7 +109,7 @@ TEST_F(ActivationScales, AKitKeepsThemWithoutRanges) {
   refused("kit m.onnx -o n.kit --precision int8", "needs --calibration RANGES");
 }
 
-TEST_F(ActivationScales, ABudgetAStudyAndASweepTakeThem) {
+TEST_F(ActivationScalesFlag, ABudgetAStudyAndASweepTakeThem) {
   const Json built = Json::parse(done(
       "build m.onnx -o b.plan --precision int8 --activation-scales token --data x.npz --max-drop 1% --metric cosine "
       "--no-measure --json"));

@@ -35,7 +35,7 @@ save('good.onnx', [node('MatMul', ['x', 'W'])], x=['batch', 4], y=['batch', 3], 
 good = open('good.onnx', 'rb').read()
 )";
 
-class BadInput : public testing::Test {
+class BadInput : public ::testing::Test {
  protected:
   BadInput() : folder_(test_folder()) {}
 

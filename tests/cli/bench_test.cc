@@ -17,17 +17,17 @@
 namespace temper {
 namespace {
 
-struct Outcome {
+struct Printed {
   int code = -1;
   std::string text;
 };
-Outcome run(const std::string& command) {
+Printed run(const std::string& command) {
   FILE* pipe = popen((command + " 2>&1").c_str(), "r");
-  Outcome outcome;
+  Printed printed;
   std::array<char, 4096> part;
-  while (size_t got = fread(part.data(), 1, part.size(), pipe)) outcome.text.append(part.data(), got);
-  outcome.code = WEXITSTATUS(pclose(pipe));
-  return outcome;
+  while (size_t got = fread(part.data(), 1, part.size(), pipe)) printed.text.append(part.data(), got);
+  printed.code = WEXITSTATUS(pclose(pipe));
+  return printed;
 }
 
 class BenchVerb : public ::testing::Test {
@@ -36,7 +36,7 @@ class BenchVerb : public ::testing::Test {
     folder = ::testing::TempDir() + "temper_bench_" + std::to_string(getpid());
     std::filesystem::create_directories(folder);
     ASSERT_EQ(run(temper + "zoo digits_cnn -o " + folder + "/m.onnx").code, 0);
-    const Outcome built =
+    const Printed built =
         run(temper + "build " + folder + "/m.onnx -o " + folder + "/m.plan --threads 1 --no-timing-cache --quick");
     ASSERT_EQ(built.code, 0) << built.text;
   }
@@ -46,7 +46,7 @@ class BenchVerb : public ::testing::Test {
 };
 
 TEST_F(BenchVerb, PlanIsMeasuredAndTheResultSaved) {
-  const Outcome done = run(temper + "bench " + file("m.plan") + " --duration 200ms --json " + file("r.json") +
+  const Printed done = run(temper + "bench " + file("m.plan") + " --duration 200ms --json " + file("r.json") +
                            " --csv " + file("r.csv"));
   ASSERT_EQ(done.code, 0) << done.text;
   EXPECT_NE(done.text.find("median ms"), std::string::npos) << done.text;
@@ -65,7 +65,7 @@ TEST_F(BenchVerb, PlanIsMeasuredAndTheResultSaved) {
 }
 
 TEST_F(BenchVerb, ModelIsBuiltForEachBatchWithFixedCounts) {
-  const Outcome done =
+  const Printed done =
       run(temper + "bench " + file("m.onnx") +
           " --batch 1,4 --threads 1 --quick --no-timing-cache --warmup 2 --iterations 12 --json " + file("m.json"));
   ASSERT_EQ(done.code, 0) << done.text;
@@ -81,7 +81,7 @@ TEST_F(BenchVerb, ModelIsBuiltForEachBatchWithFixedCounts) {
 }
 
 TEST_F(BenchVerb, EveryCombinationOfASweepIsMeasured) {
-  const Outcome done = run(temper + "bench " + file("m.onnx") +
+  const Printed done = run(temper + "bench " + file("m.onnx") +
                            " --precision fp32,bf16 --threads 1,2 --batch 1,4 --streams 1,2 --quick --no-timing-cache "
                            "--warmup 1 --iterations 8 --json " +
                            file("s.json") + " --markdown " + file("s.md"));
@@ -97,7 +97,7 @@ TEST_F(BenchVerb, EveryCombinationOfASweepIsMeasured) {
 }
 
 TEST_F(BenchVerb, RequestsOfARateAreMeasuredFromWhenTheyWereMeantToBeSent) {
-  const Outcome done =
+  const Printed done =
       run(temper + "bench " + file("m.plan") + " --rate 50,200 --duration 500ms --json " + file("o.json"));
   ASSERT_EQ(done.code, 0) << done.text;
   const BenchResult result = load_result(file("o.json"));
@@ -113,7 +113,7 @@ TEST_F(BenchVerb, RequestsOfARateAreMeasuredFromWhenTheyWereMeantToBeSent) {
 }
 
 TEST_F(BenchVerb, PipeRunsAsOftenAsAsked) {
-  const Outcome done = run("printf '3\\n1\\n' | " + temper + "bench " + file("m.plan") + " --pipe");
+  const Printed done = run("printf '3\\n1\\n' | " + temper + "bench " + file("m.plan") + " --pipe");
   ASSERT_EQ(done.code, 0) << done.text;
   std::istringstream lines(done.text);
   std::string ready, three, one, rest;
@@ -136,13 +136,13 @@ TEST_F(BenchVerb, WrongUseIsRefusedWithTheReason) {
   EXPECT_EQ(run(temper + "bench " + file("m.plan") + " --duration soon").code, 2);
   EXPECT_EQ(run(temper + "bench " + file("m.plan") + " --batch 0").code, 2);
   EXPECT_EQ(run(temper + "bench " + file("m.onnx") + " --pipe").code, 2);
-  const Outcome threads = run(temper + "bench " + file("m.plan") + " --threads 3");
+  const Printed threads = run(temper + "bench " + file("m.plan") + " --threads 3");
   EXPECT_EQ(threads.code, 2);
   EXPECT_NE(threads.text.find("--threads 3"), std::string::npos) << threads.text;
-  const Outcome precision = run(temper + "bench " + file("m.plan") + " --precision bf16");
+  const Printed precision = run(temper + "bench " + file("m.plan") + " --precision bf16");
   EXPECT_EQ(precision.code, 2);
   EXPECT_NE(precision.text.find("--precision bf16"), std::string::npos) << precision.text;
-  const Outcome model = run(temper + "bench " + file("m.onnx") + " --precision int3");
+  const Printed model = run(temper + "bench " + file("m.onnx") + " --precision int3");
   EXPECT_NE(model.code, 0);
   EXPECT_NE(model.text.find("int3"), std::string::npos) << model.text;
 }

@@ -26,7 +26,7 @@ x = r.randn(20, 4).astype('f4'); np.save('x.npy', x)
 x[13, 2] = np.nan; np.save('nan.npy', x)
 )";
 
-class CalibrateUse : public testing::Test {
+class CalibrateUse : public ::testing::Test {
  protected:
   CalibrateUse() : folder_(test_folder()) { run_python(folder_, kModel); }
   Outcome calibrate(const std::string& arguments) { return temper(folder_, "calibrate " + arguments); }

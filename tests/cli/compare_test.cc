@@ -11,7 +11,7 @@ namespace temper {
 namespace {
 
 // net.onnx: a product of 256 x 256; twice.onnx: the same answers by way of sixteen of them.
-constexpr const char* kModels = R"(
+constexpr const char* kModelsToCompare = R"(
 import onnx
 from onnx import helper as h, TensorProto as T, numpy_helper
 def save(name, layers, last='y', width=256):
@@ -24,7 +24,7 @@ np.savez('x.npz', x=np.random.RandomState(0).rand(40, 256).astype('f4'))
 
 std::string plans() {
   const std::string folder = test_folder();
-  run_python(folder, kModels);
+  run_python(folder, kModelsToCompare);
   for (const char* name : {"once", "often", "other", "narrow"})
     EXPECT_EQ(temper(folder, concat("build ", std::string_view(name), ".onnx -o ", std::string_view(name),
                                     ".plan --quick --threads 1 --shapes ",

@@ -13,7 +13,7 @@ namespace {
 
 // linear.onnx: scores = x * W for x f32[batch,4], three classes. fixed.onnx: the same for a batch of 2. two.onnx: a
 // f32[batch,2] + b f32[batch,2].
-constexpr const char* kModels = R"(
+constexpr const char* kModelsWithData = R"(
 import onnx
 from onnx import helper as h, TensorProto as T, numpy_helper
 W = np.array([[1, 0, 0], [0, 2, 0], [0, 0, 3], [1, 1, 1]], 'f4')
@@ -34,7 +34,7 @@ open('names.txt', 'w').write('ant\nbee\ncat\n')
 
 TEST(RunVerb, EveryBatchSizeGivesTheSameFileAsNumpy) {
   const std::string folder = test_folder();
-  run_python(folder, kModels);
+  run_python(folder, kModelsWithData);
   const Tensor expected = read_npy(folder + "expected.npy");
   for (const char* how :
        {"linear.onnx --batch 32", "linear.onnx --batch 7", "linear.onnx", "linear.onnx --batch 100", "fixed.onnx",
@@ -54,7 +54,7 @@ TEST(RunVerb, EveryBatchSizeGivesTheSameFileAsNumpy) {
 
 TEST(BuildVerb, WithoutMeasuringNoStepHasATimeAndNoTimeIsSaved) {
   const std::string folder = test_folder();
-  run_python(folder, kModels);
+  run_python(folder, kModelsWithData);
   const Outcome built = temper(folder, "build linear.onnx -o linear.plan --no-measure --timing-cache times.json");
   ASSERT_EQ(built.code, 0) << built.err;
   EXPECT_CONTAINS(built.out, "steps: not timed");
@@ -68,7 +68,7 @@ TEST(BuildVerb, WithoutMeasuringNoStepHasATimeAndNoTimeIsSaved) {
 
 TEST(RunVerb, AFixedBatchIsFilledUpForTheLastSample) {
   const std::string folder = test_folder();
-  run_python(folder, std::string(kModels) + "np.save('odd.npy', x[:5])\n");
+  run_python(folder, std::string(kModelsWithData) + "np.save('odd.npy', x[:5])\n");
   ASSERT_EQ(temper(folder, "run fixed.onnx --input odd.npy --output-dir out --no-measure").code, 0);
   const Tensor got = read_npy(folder + "out/scores_out_0.npy"), expected = read_npy(folder + "expected.npy");
   ASSERT_EQ(got.dims(), (Dims{5, 3}));
@@ -77,7 +77,7 @@ TEST(RunVerb, AFixedBatchIsFilledUpForTheLastSample) {
 
 TEST(RunVerb, APlanGivesWhatItsModelGives) {
   const std::string folder = test_folder();
-  run_python(folder, kModels);
+  run_python(folder, kModelsWithData);
   const Outcome built = temper(folder, "build linear.onnx -o linear.plan --shapes x=4x4:16x4:32x4");
   ASSERT_EQ(built.code, 0) << built.err;
   for (const char* batch :
@@ -96,7 +96,7 @@ TEST(RunVerb, APlanGivesWhatItsModelGives) {
 
 TEST(RunVerb, TopKShowsClassNames) {
   const std::string folder = test_folder();
-  run_python(folder, std::string(kModels) + "np.save('one.npy', np.array([[0, 0, 1, 0]], 'f4'))\n");
+  run_python(folder, std::string(kModelsWithData) + "np.save('one.npy', np.array([[0, 0, 1, 0]], 'f4'))\n");
   const Outcome outcome =
       temper(folder, "run linear.onnx --input one.npy --top 2 --class-names names.txt --no-measure");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
@@ -107,7 +107,7 @@ TEST(RunVerb, TopKShowsClassNames) {
 
 TEST(RunVerb, InputsNotGivenAreRandomAndItSaysSo) {
   const std::string folder = test_folder();
-  run_python(folder, kModels);
+  run_python(folder, kModelsWithData);
   const Outcome one = temper(folder, "run two.onnx --seed 3 --output-dir one --json --no-measure"),
                 two = temper(folder, "run two.onnx --seed 3 --output-dir two --no-measure"),
                 other = temper(folder, "run two.onnx --seed 4 --output-dir other --no-measure");
@@ -120,7 +120,7 @@ TEST(RunVerb, InputsNotGivenAreRandomAndItSaysSo) {
 
 TEST(RunVerb, WrongInputsEndWithOneMessageAndNothingWritten) {
   const std::string folder = test_folder();
-  run_python(folder, kModels);
+  run_python(folder, kModelsWithData);
   const auto refused = [&](int code, const std::string& arguments, std::string_view part) {
     const Outcome outcome = temper(folder, "run " + arguments + " --output-dir out");
     EXPECT_EQ(outcome.code, code) << arguments << ": " << outcome.err;
@@ -139,7 +139,7 @@ TEST(RunVerb, WrongInputsEndWithOneMessageAndNothingWritten) {
 
 TEST(EvaluateVerb, AccuracyAndItsIntervalAreNumpys) {
   const std::string folder = test_folder();
-  run_python(folder, kModels);
+  run_python(folder, kModelsWithData);
   const Outcome outcome = temper(folder, "evaluate linear.onnx --data x.csv --batch 32 --json --no-measure");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const auto json = nlohmann::json::parse(outcome.out);

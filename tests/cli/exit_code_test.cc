@@ -16,9 +16,9 @@ namespace {
 
 // The exit code, and what is said: one line.
 std::string said(int code, const std::function<void()>& body) {
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   EXPECT_EQ(exit_code_of(body), code);
-  std::string text = testing::internal::GetCapturedStderr();
+  std::string text = ::testing::internal::GetCapturedStderr();
   EXPECT_TRUE(text.starts_with("temper: ") && text.find('\n') == text.size() - 1) << text;
   return text;
 }

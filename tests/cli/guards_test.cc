@@ -12,7 +12,7 @@ namespace temper {
 namespace {
 
 // digits_cnn as m.onnx, and the held-out digits: with labels, without, with labels in another order, with one NaN.
-class Guards : public testing::Test {
+class Guards : public ::testing::Test {
  protected:
   Guards() : folder_(test_folder()) {
     run_python(folder_, R"(

@@ -18,7 +18,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-class InspectPlan : public testing::Test {
+class InspectPlan : public ::testing::Test {
  protected:
   InspectPlan()
       : path_(
@@ -131,7 +131,7 @@ TEST_F(InspectPlan, ADamagedPlanEndsWithItsExitCode) {
   EXPECT_CONTAINS(text, "damaged");
 }
 
-constexpr const char* kModels = R"(
+constexpr const char* kModelsToInspect = R"(
 import onnx, os
 from onnx import helper as h, TensorProto as T, numpy_helper
 import numpy as np
@@ -150,7 +150,7 @@ save('three.onnx', [node('Frob', ['x'], ['a'], 'first', domain='my'), node('Frob
 
 TEST(InspectModel, TheSummaryBeginsWithWhatTheFileHoldsAndSaysWhatARunTakes) {
   const std::string folder = test_folder();
-  run_python(folder, kModels);
+  run_python(folder, kModelsToInspect);
   const Outcome shown = temper(folder, "inspect good.onnx");
   EXPECT_EQ(shown.code, 0) << shown.err;
   EXPECT_TRUE(shown.out.starts_with("model       good.onnx, ")) << shown.out;
@@ -174,7 +174,7 @@ TEST(InspectModel, TheSummaryBeginsWithWhatTheFileHoldsAndSaysWhatARunTakes) {
 
 TEST(InspectModel, OpenDimensionsAreNamedAndShapesDecideThem) {
   const std::string folder = test_folder();
-  run_python(folder, kModels);
+  run_python(folder, kModelsToInspect);
   EXPECT_CONTAINS(temper(folder, "inspect open.onnx").out, "yes; length is open: --shapes NAME=SHAPE");
   EXPECT_CONTAINS(temper(folder, "inspect open.onnx --shapes 2x7").out, "for         x [2,7]");
   EXPECT_EQ(temper(folder, "inspect open.onnx --shapes 7").code, int(ErrorKind::usage));
@@ -182,7 +182,7 @@ TEST(InspectModel, OpenDimensionsAreNamedAndShapesDecideThem) {
 
 TEST(InspectModel, EverythingThatIsNotSupportedIsListedWithItsReason) {
   const std::string folder = test_folder();
-  run_python(folder, kModels);
+  run_python(folder, kModelsToInspect);
   const Outcome shown = temper(folder, "inspect three.onnx");
   EXPECT_EQ(shown.code, int(ErrorKind::unsupported));
   EXPECT_CONTAINS(shown.out, "runs here   no: 4 not supported, and 2 nodes behind them were not looked at");
@@ -199,7 +199,7 @@ TEST(InspectModel, EverythingThatIsNotSupportedIsListedWithItsReason) {
 
 TEST(InspectModel, TheGraphComesWhereItIsAskedFor) {
   const std::string folder = test_folder();
-  run_python(folder, kModels);
+  run_python(folder, kModelsToInspect);
   const Outcome graph = temper(folder, "inspect good.onnx --graph");
   EXPECT_TRUE(graph.out.starts_with("graph \"small\"")) << graph.out;
   EXPECT_EQ(Json::parse(temper(folder, "inspect good.onnx --graph --json").out).at("graph"), graph.out);
@@ -231,7 +231,7 @@ onnx.save(h.make_model(g, opset_imports=[h.make_opsetid('', 17)], ir_version=8, 
 
 TEST(InspectFile, KnowsWhatTemperWritesAndReads) {
   const std::string folder = test_folder();
-  run_python(folder, kModels);
+  run_python(folder, kModelsToInspect);
   write_text(folder + "trt.cache", "TRT-8501-EntropyCalibration2\nx: 3c010204\n");
   ASSERT_EQ(temper(folder, "build good.onnx -o good.plan --timing-cache times.json --quiet").code, 0);
   ASSERT_EQ(temper(folder, "calibrate good.onnx --placeholder-data --samples 2 -o ranges.json --quiet").code, 0);

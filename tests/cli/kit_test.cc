@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class Kit : public testing::Test {
+class Kit : public ::testing::Test {
  protected:
   Kit() : folder_(test_folder()) {
     run_python(folder_, R"(

@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class Outputs : public testing::Test {
+class Outputs : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
     made_ = new std::string(::testing::TempDir() + "/temper_outputs_" + std::to_string(getpid()) + "/");

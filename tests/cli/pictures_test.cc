@@ -11,7 +11,7 @@ namespace temper {
 namespace {
 
 // digits_cnn and 60 digits in ten class folders, in all kinds of pictures; one is cut short, and notes lie beside them.
-std::string digits() {
+std::string digits_in_pictures() {
   const std::string folder = test_folder();
   run_python(folder, R"(
 import os, sys
@@ -41,7 +41,7 @@ void expect_left_out(const nlohmann::json& list) {
 }
 
 TEST(PictureFolder, ADamagedPictureIsLeftOutCountedAndNamedByEveryVerb) {
-  const std::string folder = digits();
+  const std::string folder = digits_in_pictures();
   const auto json_of = [&](const std::string& arguments, int worst = 0) {
     const Outcome outcome = temper(folder, arguments);
     EXPECT_LE(outcome.code, worst) << arguments << ": " << outcome.err;
@@ -73,7 +73,7 @@ TEST(PictureFolder, ADamagedPictureIsLeftOutCountedAndNamedByEveryVerb) {
 }
 
 TEST(PictureFolder, APlanThatTakesPicturesAnswersAsTheModelDoes) {
-  const std::string folder = digits();
+  const std::string folder = digits_in_pictures();
   std::vector<int> right;
   for (const std::string more : {"", " --input-pictures"}) {
     const Outcome built = temper(folder, "build m.onnx -o m.plan --no-measure --mean 0 --std 1 --scale 1/255" + more);
@@ -95,7 +95,7 @@ TEST(PictureFolder, APlanThatTakesPicturesAnswersAsTheModelDoes) {
 }
 
 TEST(PictureFolder, StrictStopsAtTheFirstPictureThatCannotBeRead) {
-  const std::string folder = digits();
+  const std::string folder = digits_in_pictures();
   for (const char* arguments :
        {"calibrate m.onnx --data photos -o r.json", "evaluate m.onnx --data photos --no-measure",
         "run m.onnx --input photos --no-measure", "study m.onnx --data photos -o out --quick"}) {
@@ -106,7 +106,7 @@ TEST(PictureFolder, StrictStopsAtTheFirstPictureThatCannotBeRead) {
 }
 
 TEST(PictureFolder, OnePictureThatCannotBeReadOrNoneThatCanIsAnError) {
-  const std::string folder = digits();
+  const std::string folder = digits_in_pictures();
   const Outcome one = temper(folder, "run m.onnx --input photos/3/cut.png --no-measure");
   EXPECT_EQ(one.code, 3) << one.err;
   EXPECT_CONTAINS(one.err, "temper: 'photos/3/cut.png': a damaged PNG picture");
@@ -116,7 +116,7 @@ TEST(PictureFolder, OnePictureThatCannotBeReadOrNoneThatCanIsAnError) {
 }
 
 TEST(PictureFlags, FractionsAreNumbersInMeanStdAndScale) {
-  const std::string folder = digits();
+  const std::string folder = digits_in_pictures();
   const auto answer = [&](const std::string& flags) {
     const Outcome outcome = temper(folder, "run m.onnx --input photos/5/0.png --no-measure --json " + flags);
     EXPECT_EQ(outcome.code, 0) << flags << ": " << outcome.err;

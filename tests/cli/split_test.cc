@@ -11,7 +11,7 @@ namespace temper {
 namespace {
 
 // y = x Wx + exp(s) Ws, with the weights in w.data, and the answer for x.npy and s.npy.
-constexpr const char* kModel = R"(
+constexpr const char* kModelToSplit = R"(
 import numpy as np, onnx
 from onnx import helper as h, numpy_helper, TensorProto as T
 r = np.random.RandomState(0)
@@ -26,7 +26,7 @@ np.save('x.npy', x); np.save('s.npy', s); np.save('y.npy', x @ w['Wx'] + np.exp(
 
 TEST(SplitVerb, WritesTwoFilesThatAnswerAsOne) {
   const std::string folder = test_folder();
-  run_python(folder, kModel);
+  run_python(folder, kModelToSplit);
   const Outcome said = temper(folder, "split net.onnx --inputs s -o first.onnx --rest rest.onnx");
   ASSERT_EQ(said.code, 0) << said.err;
   EXPECT_CONTAINS(said.err, "first.onnx: 2 of 4 nodes; rest.onnx: 2; 1 value goes from one to the other");
@@ -45,7 +45,7 @@ TEST(SplitVerb, WritesTwoFilesThatAnswerAsOne) {
 
 TEST(SplitVerb, RefusesWithWhatToDo) {
   const std::string folder = test_folder();
-  run_python(folder, kModel);
+  run_python(folder, kModelToSplit);
   std::filesystem::create_directory(folder + "other");
   const auto refused = [&](const std::string& words, const std::string& said) {
     const Outcome outcome = temper(folder, "split " + words);

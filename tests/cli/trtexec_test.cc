@@ -17,13 +17,13 @@
 namespace temper {
 namespace {
 
-const std::string kModel = paths::source_folder() + "/models/digits_cnn.onnx";
+const std::string kDigitsCnn = paths::source_folder() + "/models/digits_cnn.onnx";
 constexpr std::string_view kQuick = " --duration=0 --warmUp=0 --iterations=20 --temperDevice=cpu ";
 
 Outcome trtexec(const std::string& folder, const std::string& flags) {
   return temper(folder, concat("trtexec", kQuick, flags));
 }
-std::string onnx() { return concat("--onnx='", kModel, "'"); }
+std::string onnx() { return concat("--onnx='", kDigitsCnn, "'"); }
 
 // The lines that begin with a stamp, without it.
 std::vector<std::string> lines_of(const std::string& log) {
@@ -252,7 +252,8 @@ TEST(TrtexecVerb, Int8TakesACacheOrSaysThatItsRangesAreNoise) {
   ASSERT_EQ(noise.code, 0) << noise.err;
   EXPECT_CONTAINS(noise.err, "The ranges of INT8 are those of noise");
   EXPECT_TRUE(Engine::load(folder + "m.plan")->info().placeholder);
-  ASSERT_EQ(temper(folder, concat("calibrate '", kModel, "' --placeholder-data -o r.json --cache c.cache")).code, 0);
+  ASSERT_EQ(temper(folder, concat("calibrate '", kDigitsCnn, "' --placeholder-data -o r.json --cache c.cache")).code,
+            0);
   const Outcome cached = trtexec(
       folder,
       concat(onnx(), " --int8 --fp16 --calib=c.cache --shapes=image:1x1x8x8 --skipInference --saveEngine=c.plan"));
@@ -346,7 +347,7 @@ TEST(TrtexecVerb, RefusesByNameEndsWith1AndLeavesNoFile) {
 
 TEST(TrtexecVerb, ACommandFindsTemperInThePlaceOfTrtexecAndNothingElseChanges) {
   const std::string folder = test_folder();
-  write_text(folder + "build.sh", concat("command -v trtexec > where; trtexec --onnx='", kModel,
+  write_text(folder + "build.sh", concat("command -v trtexec > where; trtexec --onnx='", kDigitsCnn,
                                          "' --saveEngine=m.plan --buildOnly --shapes=image:1x1x8x8 && exit 7\n"));
   const Outcome done = temper(folder, "as-tensorrt --device cpu -- sh build.sh");
   EXPECT_EQ(done.code, 7) << done.err;

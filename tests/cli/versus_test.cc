@@ -13,7 +13,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-class Versus : public testing::Test {
+class Versus : public ::testing::Test {
  protected:
   Versus() : folder_(test_folder()) {
     run_python(folder_, R"(

@@ -17,6 +17,12 @@ std::string test_folder() {
   return folder;
 }
 
+std::string test_folder_without_slash() {
+  std::string folder = test_folder();
+  folder.pop_back();
+  return folder;
+}
+
 void write_text(const std::string& path, std::string_view text) {
   std::filesystem::create_directories(std::filesystem::path(path).parent_path());
   std::ofstream(path, std::ios::binary | std::ios::trunc) << text;

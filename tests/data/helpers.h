@@ -13,6 +13,8 @@ namespace temper {
 // An empty folder that belongs to the running test of this build, as another checkout may be running the same test; the
 // path ends with '/'.
 std::string test_folder();
+// The same without the '/' at its end.
+std::string test_folder_without_slash();
 
 void write_text(const std::string& path, std::string_view text);
 

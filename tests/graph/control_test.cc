@@ -30,12 +30,6 @@ constexpr std::string_view kSteps =
     "%y: f32[n], %all: f32[$y.1.0,n] = loop_end(%i, _, %e, %s, %t, %t) carried=1\n"
     "output \"y\" = %y\noutput \"all\" = %all\n";
 
-Tensor truth(bool value) {
-  Tensor tensor(DType::boolean, {});
-  *tensor.raw_mutable() = std::byte(value);
-  return tensor;
-}
-
 std::vector<float> floats(const Tensor& tensor) {
   return {tensor.data<float>(), tensor.data<float>() + tensor.count()};
 }
@@ -57,8 +51,8 @@ TEST(Control, OfAChooseOnlyTheConditionIsNeededUntilItIsKnown) {
 TEST(Control, TheSideThatIsNotChosenMayNotFitTheShapes) {
   const Graph graph = parse_graph(kBranches);
   const Tensor x = Tensor::of<float>({2}, {0, 0});
-  EXPECT_EQ(floats(run_reference(graph, {truth(true), x}).at(0)), (std::vector<float>{1, 1}));
-  EXPECT_THROW(run_reference(graph, {truth(false), x}), Error);
+  EXPECT_EQ(floats(run_reference(graph, {Tensor::of<bool>({}, {true}), x}).at(0)), (std::vector<float>{1, 1}));
+  EXPECT_THROW(run_reference(graph, {Tensor::of<bool>({}, {false}), x}), Error);
   // [2] is no [4]: that side is left out, with the reason.
   Graph two = specialize(graph, bind_shapes(graph, {{}, {2}}));
   const Node& choose = two.node({two.node_count() - 1});
@@ -68,7 +62,7 @@ TEST(Control, TheSideThatIsNotChosenMayNotFitTheShapes) {
   EXPECT_EQ(two.type(two.outputs()[0].value).text(), "f32[2]");
   for (bool side : {true, false}) {
     Graph decided = graph;
-    decided.replace(decided.inputs()[0], decided.add_constant("known", truth(side)));
+    decided.replace(decided.inputs()[0], decided.add_constant("known", Tensor::of<bool>({}, {side})));
     if (side) {
       const Graph known = specialize(decided, bind_shapes(graph, {{}, {2}}));
       EXPECT_FALSE(has_control_flow(known));
@@ -203,7 +197,7 @@ TEST(Control, ALoopOf2To63IterationsEndsByItsConditionOrIsRefused) {
   int64_t runs = 0;
   const auto endless = [&](std::vector<Tensor> given) {
     ++runs;
-    return std::vector<Tensor>{truth(true), given[2], given[2]};
+    return std::vector<Tensor>{Tensor::of<bool>({}, {true}), given[2], given[2]};
   };
   const std::string never = why_refused([&] { run_loop(end, types, inputs[0], {}, {inputs[1]}, endless); });
   EXPECT_NE(never.find("its condition did not end it within 1000 iterations"), never.npos) << never;

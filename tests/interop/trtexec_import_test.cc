@@ -9,7 +9,7 @@
 namespace temper {
 namespace {
 
-BenchRun only(const std::vector<TrtexecFile>& files, const std::map<std::string, std::string>& known = {}) {
+BenchRun imported(const std::vector<TrtexecFile>& files, const std::map<std::string, std::string>& known = {}) {
   const TrtexecImport imported = import_trtexec(files, known);
   EXPECT_EQ(imported.runs.size(), 1u);
   EXPECT_TRUE(imported.left_out.empty());
@@ -18,8 +18,8 @@ BenchRun only(const std::vector<TrtexecFile>& files, const std::map<std::string,
   EXPECT_EQ(to_json(result_from_json(to_json(result))), to_json(result));
   return imported.runs[0];
 }
-BenchRun only(const std::string& text, const std::map<std::string, std::string>& known = {}) {
-  return only({{"x.log", text}}, known);
+BenchRun imported(const std::string& text, const std::map<std::string, std::string>& known = {}) {
+  return imported({{"x.log", text}}, known);
 }
 
 Error error_of(const std::vector<TrtexecFile>& files, const std::map<std::string, std::string>& known = {}) {
@@ -30,7 +30,7 @@ Error error_of(const std::vector<TrtexecFile>& files, const std::map<std::string
 }
 
 TEST(TrtexecImport, AFullLogBecomesARunWithEveryFieldAndItsMeaning) {
-  const BenchRun run = only(LogText{}.text());
+  const BenchRun run = imported(LogText{}.text());
   EXPECT_EQ(run.model, "net.onnx");
   EXPECT_EQ(run.backend, "tensorrt");
   EXPECT_EQ(run.device, "cuda:0");
@@ -71,13 +71,13 @@ TEST(TrtexecImport, InputsWhoseNamesAreNoUtf8AreInTheSameOrderOnceReadBack) {
   LogText log;
   log.options = false;
   log.command = "trtexec --onnx=net.onnx --optShapes=\xff:1,\xef\xbf\xbe:2,\xf0\x90\x80\x80:3";
-  const BenchRun run = only(log.text());  // which reads it back
+  const BenchRun run = imported(log.text());  // which reads it back
   EXPECT_EQ(run.shapes, (std::map<std::string, std::vector<int64_t>>{
                             {"\ufffd", {1}}, {"\xef\xbf\xbe", {2}}, {"\xf0\x90\x80\x80", {3}}}));
 }
 
 TEST(TrtexecImport, PercentilesOfTooFewQueriesStayAndAreMarked) {
-  const BenchRun run = only(LogText{}.text());
+  const BenchRun run = imported(LogText{}.text());
   EXPECT_EQ(run.latency.p99, 2.5);
   EXPECT_EQ(run.notes.at("latency_ms.p99"), "max of 100");
   EXPECT_FALSE(run.notes.contains("latency_ms.p90"));
@@ -88,15 +88,15 @@ TEST(TrtexecImport, PercentilesOfTooFewQueriesStayAndAreMarked) {
                                  {"Throughput: 400 qps", "Throughput: 116 qps"},
                                  {"Time: 0.2 s", "Time: 0.058 s"}})
     few.replace(few.find(what), std::string_view(what).size(), by);
-  const BenchRun max = only(few);
+  const BenchRun max = imported(few);
   EXPECT_EQ(max.imported->consistent, true) << max.imported->warnings[0];
   EXPECT_EQ(max.notes.at("latency_ms.p99"), "max of 29");
   EXPECT_EQ(max.notes.at("latency_ms.p90"), "of 29 queries (needs ≥ 44)");
-  const BenchRun qwen = only(fixture("trt101300_qwen_summary.log"));
+  const BenchRun qwen = imported(fixture("trt101300_qwen_summary.log"));
   EXPECT_EQ(qwen.samples, 10);
   EXPECT_EQ(qwen.notes.at("latency_ms.p99"), "max of 10");
   EXPECT_EQ(qwen.latency.p99, 1674.64);
-  const BenchRun mnist = only(fixture("trt8601_mnist_summary.log"));
+  const BenchRun mnist = imported(fixture("trt8601_mnist_summary.log"));
   EXPECT_FALSE(mnist.samples);
   EXPECT_EQ(mnist.notes.at("samples"), "about 121875: throughput × time");
   EXPECT_TRUE(percentile_fit_for_verdict(mnist, "p99"));
@@ -115,43 +115,43 @@ TEST(TrtexecImport, WhatTheTimesIncludeFollowsFromVersionAndFlags) {
                         {"110100", " --includeDataTransfers --noCudaGraph --noSpinWait", "included", false, false},
                         {"110100", " --useCudaGraph --noDataTransfers", "excluded", true, true}}) {
     SCOPED_TRACE(concat(std::string_view(c.version), std::string_view(c.flags)));
-    const BenchRun run = only(LogText{.version = c.version,
-                                      .command = concat("trtexec --onnx=net.onnx", std::string_view(c.flags)),
-                                      .transfers = std::string_view(c.transfers) == "included",
-                                      .options = false}
-                                  .text());
+    const BenchRun run = imported(LogText{.version = c.version,
+                                          .command = concat("trtexec --onnx=net.onnx", std::string_view(c.flags)),
+                                          .transfers = std::string_view(c.transfers) == "included",
+                                          .options = false}
+                                      .text());
     EXPECT_EQ(run.transfers, c.transfers);
     EXPECT_EQ(run.cuda_graph, c.graph);
     EXPECT_EQ(run.imported->spin_wait, c.spin);
     EXPECT_EQ(run.imported->consistent, true);
   }
   // What the log prints of its options goes before what the flags ask for.
-  EXPECT_EQ(only(LogText{.cuda_graph = "Enabled"}.text()).cuda_graph, true);
+  EXPECT_EQ(imported(LogText{.cuda_graph = "Enabled"}.text()).cuda_graph, true);
   // Without banner and options only the times themselves tell.
   const std::string bare =
       "Throughput: 400 qps\nH2D Latency: min = 0 ms, max = 0 ms\nD2H Latency: min = 0 ms, max = 0 ms\n";
-  EXPECT_EQ(only(bare).transfers, "excluded");
-  EXPECT_EQ(only("Throughput: 400 qps\n").transfers, std::nullopt);
-  EXPECT_EQ(only("Throughput: 400 qps\n").cuda_graph, std::nullopt);
+  EXPECT_EQ(imported(bare).transfers, "excluded");
+  EXPECT_EQ(imported("Throughput: 400 qps\n").transfers, std::nullopt);
+  EXPECT_EQ(imported("Throughput: 400 qps\n").cuda_graph, std::nullopt);
 }
 
 TEST(TrtexecImport, AStatementThatTheTimesContradictIsReported) {
   std::string text = LogText{}.text();
   text.replace(text.find("Data transfers: Enabled"), 23, "Data transfers: Disabled");
-  const BenchRun run = only(text);
+  const BenchRun run = imported(text);
   EXPECT_EQ(run.imported->consistent, false);
   EXPECT_NE(unfit_for_verdict(run).find("transfers are off, but copying inputs took up to 0.3 ms"), std::string::npos)
       << unfit_for_verdict(run);
-  EXPECT_EQ(only(LogText{.status = "FAILED"}.text()).imported->consistent, false);
+  EXPECT_EQ(imported(LogText{.status = "FAILED"}.text()).imported->consistent, false);
 }
 
 TEST(TrtexecImport, PrecisionIsWhatTheBuilderWasAllowed) {
-  EXPECT_EQ(only(LogText{.precision = "FP32+FP16+INT8"}.text()).precision, "fp16+int8");
+  EXPECT_EQ(imported(LogText{.precision = "FP32+FP16+INT8"}.text()).precision, "fp16+int8");
   auto precision = [](const char* version, const char* flags) {
-    return only(LogText{.version = version,
-                        .command = concat("trtexec --onnx=m.onnx ", std::string_view(flags)),
-                        .options = false}
-                    .text())
+    return imported(LogText{.version = version,
+                            .command = concat("trtexec --onnx=m.onnx ", std::string_view(flags)),
+                            .options = false}
+                        .text())
         .precision;
   };
   EXPECT_EQ(precision("8601", ""), "fp32");
@@ -160,32 +160,32 @@ TEST(TrtexecImport, PrecisionIsWhatTheBuilderWasAllowed) {
   EXPECT_EQ(precision("100900", "--best"), "best");
   EXPECT_EQ(precision("100900", "--stronglyTyped"), std::nullopt);
   EXPECT_EQ(precision("110000", ""), std::nullopt);
-  EXPECT_EQ(only(LogText{.version = "", .precision = "Strongly Typed"}.text()).precision, std::nullopt);
-  const BenchRun loaded = only(LogText{.command = "trtexec --loadEngine=net.engine", .options = false}.text());
+  EXPECT_EQ(imported(LogText{.version = "", .precision = "Strongly Typed"}.text()).precision, std::nullopt);
+  const BenchRun loaded = imported(LogText{.command = "trtexec --loadEngine=net.engine", .options = false}.text());
   EXPECT_EQ(loaded.model, "net.engine");
   EXPECT_EQ(loaded.precision, std::nullopt);
 }
 
 TEST(TrtexecImport, ItemsPerSecondNeedTheBatchAndAnImplicitBatchIsCountedByTheLog) {
-  const BenchRun implicit = only(LogText{.version = "8201",
-                                         .command = "trtexec --deploy=a.prototxt --output=prob --batch=4",
-                                         .queries = false,
-                                         .batch = "4"}
-                                     .text());
+  const BenchRun implicit = imported(LogText{.version = "8201",
+                                             .command = "trtexec --deploy=a.prototxt --output=prob --batch=4",
+                                             .queries = false,
+                                             .batch = "4"}
+                                         .text());
   EXPECT_EQ(implicit.batch, 4);
   EXPECT_EQ(implicit.throughput_per_s, 400);
-  EXPECT_EQ(only(LogText{.options = false}.text()).batch, 8);  // of --shapes
-  const BenchRun unknown = only(LogText{.command = "trtexec --onnx=net.onnx", .options = false}.text());
+  EXPECT_EQ(imported(LogText{.options = false}.text()).batch, 8);  // of --shapes
+  const BenchRun unknown = imported(LogText{.command = "trtexec --onnx=net.onnx", .options = false}.text());
   EXPECT_EQ(unknown.batch, std::nullopt);
   EXPECT_EQ(unknown.throughput_per_s, std::nullopt);
   EXPECT_NE(unknown.notes.at("throughput_per_s").find("--set batch=N"), std::string::npos);
-  EXPECT_EQ(
-      only(LogText{.command = "trtexec --onnx=net.onnx", .options = false}.text(), {{"batch", "2"}}).throughput_per_s,
-      800);
+  EXPECT_EQ(imported(LogText{.command = "trtexec --onnx=net.onnx", .options = false}.text(), {{"batch", "2"}})
+                .throughput_per_s,
+            800);
 }
 
 TEST(TrtexecImport, Version7CountsNoQueriesOfAnExplicitBatchAndIsReadAllTheSame) {
-  const BenchRun run = only(old_log("0", "0"), {{"batch", "2"}});
+  const BenchRun run = imported(old_log("0", "0"), {{"batch", "2"}});
   EXPECT_EQ(run.imported->throughput_qps, 0);
   EXPECT_EQ(run.samples, 100);  // total GPU time by the mean
   EXPECT_EQ(run.throughput_per_s, 800);
@@ -196,13 +196,13 @@ TEST(TrtexecImport, Version7CountsNoQueriesOfAnExplicitBatchAndIsReadAllTheSame)
 }
 
 TEST(TrtexecImport, WhatTheUserKnowsFillsGapsAndMayNotContradictTheLog) {
-  const BenchRun run = only("Throughput: 8 qps\n", {{"batch", "32"},
-                                                    {"precision", "fp16"},
-                                                    {"device_name", "T4"},
-                                                    {"transfers", "excluded"},
-                                                    {"cuda_graph", "true"},
-                                                    {"model", "m.onnx"},
-                                                    {"device", "cuda:1"}});
+  const BenchRun run = imported("Throughput: 8 qps\n", {{"batch", "32"},
+                                                        {"precision", "fp16"},
+                                                        {"device_name", "T4"},
+                                                        {"transfers", "excluded"},
+                                                        {"cuda_graph", "true"},
+                                                        {"model", "m.onnx"},
+                                                        {"device", "cuda:1"}});
   EXPECT_EQ(run.batch, 32);
   EXPECT_EQ(run.precision, "fp16");
   EXPECT_EQ(run.imported->device_name, "T4");
@@ -270,7 +270,7 @@ std::string times_of(int count, int warmup = 0) {
 
 TEST(TrtexecImport, ExportedTimesJoinTheirRunAsSamples) {
   const std::string log = LogText{.command = "trtexec --onnx=net.onnx --exportTimes=out/times.json"}.text();
-  const BenchRun run = only({{"x.log", log}, {"here/times.json", times_of(100)}});
+  const BenchRun run = imported({{"x.log", log}, {"here/times.json", times_of(100)}});
   ASSERT_TRUE(run.samples_ms);
   EXPECT_EQ(run.samples_ms->size(), 100u);
   EXPECT_EQ(run.samples, 100);
@@ -283,12 +283,12 @@ TEST(TrtexecImport, ExportedTimesJoinTheirRunAsSamples) {
   EXPECT_TRUE(run.imported->consistent.value());
   // Exports up to 8.4 hold the warm-up.
   const BenchRun old =
-      only({{"x.log", LogText{.version = "8401", .percentiles = "99"}.text()}, {"t.json", times_of(100, 5)}});
+      imported({{"x.log", LogText{.version = "8401", .percentiles = "99"}.text()}, {"t.json", times_of(100, 5)}});
   EXPECT_EQ(old.samples_ms->size(), 100u);
   EXPECT_LT(*std::max_element(old.samples_ms->begin(), old.samples_ms->end()), 3);
   EXPECT_EQ(old.notes.at("samples_ms"), "without the 5 queries of the warm-up");
   EXPECT_TRUE(old.latency.p90);  // the text has none, and the samples are enough
-  const BenchRun alone = only({{"t.json", times_of(500)}}, {{"batch", "4"}});
+  const BenchRun alone = imported({{"t.json", times_of(500)}}, {{"batch", "4"}});
   EXPECT_EQ(alone.samples, 500);
   EXPECT_TRUE(alone.latency.p99);
   EXPECT_EQ(alone.transfers, "included");

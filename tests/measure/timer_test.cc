@@ -12,13 +12,13 @@ namespace temper {
 namespace {
 
 // Time passes only inside `work`; each reading may cost something too.
-struct FakeClock final : Clock {
+struct TickingClock final : Clock {
   double now = 0, reading_cost = 0;
   double now_ms() override { return now += reading_cost; }
 };
 
 struct Body {
-  FakeClock& clock;
+  TickingClock& clock;
   std::function<double(int)> cost;  // of call number i
   int calls = 0;
   std::function<void()> function() {
@@ -27,7 +27,7 @@ struct Body {
 };
 
 TEST(Timer, ColdRunIsApartAndWarmupEndsWhenRunsStopGettingFaster) {
-  FakeClock clock;
+  TickingClock clock;
   Body body{clock, [](int i) { return i == 0 ? 50.0 : i < 10 ? 10.0 - 0.5 * i : 5.0; }};
   const Samples samples = measure(body.function(), {.max_seconds = 10}, clock);
   EXPECT_DOUBLE_EQ(samples.first_run_ms, 50);
@@ -42,7 +42,7 @@ TEST(Timer, ColdRunIsApartAndWarmupEndsWhenRunsStopGettingFaster) {
 }
 
 TEST(Timer, NoisyBodyIsSampledUntilTheIntervalIsNarrowEnough) {
-  FakeClock clock;
+  TickingClock clock;
   Body body{clock, [](int i) { return 10 + double(i * 7919 % 101) / 50; }};  // 10 to 12
   const Samples coarse = measure(body.function(), {.max_seconds = 1000, .relative_error = 0.02}, clock);
   const Samples fine = measure(body.function(), {.max_seconds = 1000, .relative_error = 0.002}, clock);
@@ -54,7 +54,7 @@ TEST(Timer, NoisyBodyIsSampledUntilTheIntervalIsNarrowEnough) {
 }
 
 TEST(Timer, TimeUpEndsSamplingButNotBelowTheLeastNumber) {
-  FakeClock clock;
+  TickingClock clock;
   Body body{clock, [](int i) { return i % 2 ? 10.0 : 20.0; }};
   const Samples samples = measure(body.function(), {.max_seconds = 1}, clock);
   EXPECT_EQ(samples.stop, Stop::time_up);
@@ -66,7 +66,7 @@ TEST(Timer, TimeUpEndsSamplingButNotBelowTheLeastNumber) {
 }
 
 TEST(Timer, FixedCountsAreExactAndRecorded) {
-  FakeClock clock;
+  TickingClock clock;
   Body body{clock, [](int) { return 0.001; }};
   const Samples samples = measure(body.function(), {.warmup = 3, .iterations = 17}, clock);
   EXPECT_EQ(samples.warmup_runs, 3);
@@ -79,7 +79,7 @@ TEST(Timer, FixedCountsAreExactAndRecorded) {
 }
 
 TEST(Timer, ShortCallsAreTimedInGroupsAndTheOverheadIsStated) {
-  FakeClock clock;
+  TickingClock clock;
   clock.reading_cost = 0.00005;
   Body body{clock, [](int) { return 0.002; }};
   const Samples samples = measure(body.function(), {.max_seconds = 0.5}, clock);
@@ -94,14 +94,14 @@ TEST(Timer, BodyThatThrowsEndsTheMeasurement) {
 }
 
 TEST(QuickTime, ReturnsTheLeastTimeAndStopsWhenNothingIsGained) {
-  FakeClock clock;
+  TickingClock clock;
   Body body{clock, [](int i) { return i == 0 ? 9.0 : i == 2 ? 2.0 : 3.0; }};
   EXPECT_DOUBLE_EQ(quick_time_ms(body.function(), {}, clock), 2);
   EXPECT_EQ(body.calls, 7);  // four after the best
 }
 
 TEST(QuickTime, GivesUpEarlyOnACandidateThatIsMuchSlower) {
-  FakeClock clock;
+  TickingClock clock;
   Body slower{clock, [](int) { return 3.0; }};
   EXPECT_DOUBLE_EQ(quick_time_ms(slower.function(), {.best_ms = 1}, clock), 3);
   EXPECT_EQ(slower.calls, 2);
@@ -113,7 +113,7 @@ TEST(QuickTime, GivesUpEarlyOnACandidateThatIsMuchSlower) {
 }
 
 TEST(QuickTime, KeepsToItsBudget) {
-  FakeClock clock;
+  TickingClock clock;
   Body body{clock, [](int) { return 60.0; }};
   quick_time_ms(body.function(), {.max_ms = 100}, clock);
   EXPECT_EQ(body.calls, 2);

@@ -15,11 +15,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class ExternalData : public testing::Test {
+class ExternalData : public ::testing::Test {
  protected:
   ExternalData()
       : folder_(fs::temp_directory_path() / concat("temper-external-", int64_t(getpid()), "-",
-                                                   testing::UnitTest::GetInstance()->current_test_info()->name())),
+                                                   ::testing::UnitTest::GetInstance()->current_test_info()->name())),
         model_((folder_ / "m.onnx").string()),
         data_((folder_ / "w.data").string()),
         w_(noise({256, 512}, 1)) {

@@ -13,13 +13,13 @@
 namespace temper {
 namespace {
 
-using Names = std::vector<std::string>;
+using NodeNames = std::vector<std::string>;
 
 // A compiler that notes what it is given; "gate" waits for open().
 struct Compiler {
   std::mutex mutex;
   std::condition_variable changed;
-  Names compiled;
+  NodeNames compiled;
   bool is_open = false;
   int processes = 0;
 
@@ -36,7 +36,7 @@ struct Compiler {
     changed.notify_all();
   }
   // What was compiled once `last` was.
-  Names up_to(const std::string& last) {
+  NodeNames up_to(const std::string& last) {
     std::unique_lock lock(mutex);
     changed.wait_for(lock, std::chrono::seconds(60),
                      [&] { return std::ranges::find(compiled, last) != compiled.end(); });
@@ -44,13 +44,13 @@ struct Compiler {
   }
 }* compiler;
 
-const Tactic tactic = [] {
+const Tactic fake_tactic = [] {
   Tactic made{};
   made.name = "fake";
   made.compile = [](const Problem&, const Config& config, const Device&) { compiler->compile(config.text); };
   return made;
 }();
-const Backend backend{
+const Backend fake_backend{
     .name = "fake",
     .device = nullptr,
     .tactics = nullptr,
@@ -66,16 +66,16 @@ class CompilesInTheBackground : public ::testing::Test {
  protected:
   void SetUp() override { compiler = &own; }
   void TearDown() override { own.open(); }
-  static std::list<ToCompile> texts(const Names& names, const std::shared_ptr<const SearchAhead>& search,
+  static std::list<ToCompile> texts(const NodeNames& names, const std::shared_ptr<const SearchAhead>& search,
                                     size_t shape = 0) {
     std::list<ToCompile> list;
-    for (const std::string& name : names) list.push_back({{}, &tactic, {name, {}, {}}, shape, search});
+    for (const std::string& name : names) list.push_back({{}, &fake_tactic, {name, {}, {}}, shape, search});
     return list;
   }
   std::shared_ptr<SearchAhead> search(double seconds = 100) { return std::make_shared<SearchAhead>(seconds, machine); }
   std::unique_ptr<BackgroundCompiler> on_cores(size_t cores) {
-    return std::make_unique<BackgroundCompiler>(backend, Device{.backend = "fake"}, std::vector<std::string>{"program"},
-                                                cores);
+    return std::make_unique<BackgroundCompiler>(fake_backend, Device{.backend = "fake"},
+                                                std::vector<std::string>{"program"}, cores);
   }
   Compiler own;
   FakeMachine machine;
@@ -89,7 +89,7 @@ TEST_F(CompilesInTheBackground, InTheOrderInWhichItWasToldAndWhatIsAskedForNextB
   beside->add(texts({"c", "d"}, second));
   beside->add_next(texts({"e", "f"}, first));
   own.open();
-  EXPECT_EQ(own.up_to("d"), (Names{"gate", "e", "f", "a", "b", "c", "d"}));
+  EXPECT_EQ(own.up_to("d"), (NodeNames{"gate", "e", "f", "a", "b", "c", "d"}));
 }
 
 TEST_F(CompilesInTheBackground, NotWhatNoSearchHasTimeForOrAnyUseAnyMore) {
@@ -107,13 +107,13 @@ TEST_F(CompilesInTheBackground, NotWhatNoSearchHasTimeForOrAnyUseAnyMore) {
   beside->add(texts({"last"}, search()));
   ended->end();
   own.open();
-  EXPECT_EQ(own.up_to("last"), (Names{"gate", "of this shape", "of the next shape", "last"}));
+  EXPECT_EQ(own.up_to("last"), (NodeNames{"gate", "of this shape", "of the next shape", "last"}));
 }
 
 TEST_F(CompilesInTheBackground, WhatComesAfterATextThatDoesNotCompile) {
   const auto beside = on_cores(1);
   beside->add(texts({"wrong", "right"}, search()));
-  EXPECT_EQ(own.up_to("right"), (Names{"wrong", "right"}));
+  EXPECT_EQ(own.up_to("right"), (NodeNames{"wrong", "right"}));
 }
 
 TEST_F(CompilesInTheBackground, InProcessesWhereThereAreFiveCoresAndSoManyTexts) {

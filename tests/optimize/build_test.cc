@@ -72,7 +72,7 @@ Graph small_network(const Dim& batch, const Dim& size) {
   return graph;
 }
 
-void expect_close(const std::vector<Tensor>& got, const std::vector<Tensor>& wanted) {
+void expect_near(const std::vector<Tensor>& got, const std::vector<Tensor>& wanted) {
   ASSERT_EQ(got.size(), wanted.size());
   for (size_t o = 0; o < got.size(); ++o) {
     ASSERT_EQ(got[o].dims(), wanted[o].dims());
@@ -95,7 +95,7 @@ TEST(Build, PlanGivesTheReferencesAnswer) {
   const Graph graph = small_network(Dim::symbol("n"), 9);
   const Tensor x = filled({3, 3, 9, 9}, 7);
   Session session(build_engine(graph, {}, fixed(x.dims(), true)));
-  expect_close(session.run({x}), run_reference(graph, {x}));
+  expect_near(session.run({x}), run_reference(graph, {x}));
 }
 
 // A constant lies in plain order, whatever order its neighbours are in.
@@ -112,7 +112,7 @@ TEST(Build, AConstantBesideABlockedValueIsReadInThatOrder) {
   const Tensor in = filled({1, 16, 9, 9}, 7);
   for (const bool measure : {false, true}) {
     Session session(build_engine(graph, {}, fixed(in.dims(), measure)));
-    expect_close(session.run({in}), run_reference(graph, {in}));
+    expect_near(session.run({in}), run_reference(graph, {in}));
   }
 }
 
@@ -138,7 +138,7 @@ TEST(Build, AConstantThatACandidateReadsInBlocksIsTimedInMemoryOfThatSize) {
   add.program = Program::parse("(2) 2=add.f32(0,1)");
   graph.add_output("y", graph.add_single(add, {x, graph.add_constant("c", constant)}, "add"));
   Session session(build_engine(graph, {}, fixed(in.dims(), true)));
-  expect_close(session.run({in}), run_reference(graph, {in}));
+  expect_near(session.run({in}), run_reference(graph, {in}));
 }
 
 // A table of two rows, or of one, is looked up while kernels are timed, too.
@@ -153,7 +153,7 @@ TEST(Build, KernelsAreTimedWithIndicesThatEveryTableHas) {
     Tensor in(DType::i64, {4, 5});
     for (int64_t i = 0; i < in.count(); ++i) in.data<int64_t>()[i] = i % rows;
     Session session(build_engine(graph, {}, fixed(in.dims(), true)));
-    expect_close(session.run({in}), run_reference(graph, {in}));
+    expect_near(session.run({in}), run_reference(graph, {in}));
   }
 }
 
@@ -207,7 +207,7 @@ void expect_every_way_to_slice_gives_the_same_answer(const Graph& graph) {
         }
         const void* in = x.raw().data();
         executor.run({&in, 1}, out);
-        expect_close(outputs, wanted);
+        expect_near(outputs, wanted);
       }
 }
 
@@ -284,7 +284,7 @@ TEST(Build, AnUnseenBatchInsideTheProfileIsPlannedOnceAndRight) {
   Session session(build_engine(graph, {}, options));
   for (int round = 0; round < 2; ++round) {
     const Tensor x = filled({5, 3, 9, 9}, 11);
-    expect_close(session.run({x}), run_reference(graph, {x}));
+    expect_near(session.run({x}), run_reference(graph, {x}));
     EXPECT_EQ(session.statistics().plans_made, 1);
   }
   try {

@@ -10,10 +10,10 @@
 namespace temper {
 namespace {
 
-using Names = std::vector<std::string>;
+using NodeNames = std::vector<std::string>;
 
 // It takes every chain and every shortcut.
-const Tactic tactic = [] {
+const Tactic any_chain = [] {
   Tactic made{};
   made.name = "fake";
   made.supports = [](const Problem& problem, const Device&) {
@@ -21,9 +21,10 @@ const Tactic tactic = [] {
   };
   return made;
 }();
-const Tactic* const tactics[] = {&tactic};
-const Backend backend = [] {
-  Backend made{"fake", nullptr, [] { return std::span<const Tactic* const>(tactics); }, nullptr, nullptr, nullptr};
+const Tactic* const chain_tactics[] = {&any_chain};
+const Backend fusing_backend = [] {
+  Backend made{"fake",  nullptr, [] { return std::span<const Tactic* const>(chain_tactics); },
+               nullptr, nullptr, nullptr};
   made.fuses = true;
   return made;
 }();
@@ -50,13 +51,13 @@ Graph two_blocks(int64_t side) {
              conv(1, 0), sum, " @\"conv6\"\n", "output \"z\" = %z\n"));
 }
 
-Names nodes(const Graph& graph) {
-  Names names;
+NodeNames nodes(const Graph& graph) {
+  NodeNames names;
   for (int32_t n = 0; n < graph.node_count(); ++n) names.push_back(graph.node({n}).name);
   return names;
 }
-Names names(const std::vector<ConvPair>& pairs) {
-  Names out;
+NodeNames names(const std::vector<ConvPair>& pairs) {
+  NodeNames out;
   for (const ConvPair& pair : pairs) out.push_back(pair.name);
   return out;
 }
@@ -66,38 +67,39 @@ constexpr int64_t kSide = 224;
 
 TEST(Fusion, ShortcutsAreJoinedWhereNoChainIsWorthTiming) {
   Graph graph = two_blocks(kSide / 2);
-  const Chains chains = find_chains(graph, {}, backend, device, {});
-  EXPECT_EQ(names(chains.list), Names());
-  EXPECT_EQ(nodes(graph), (Names{"conv2", "conv3 + proj", "conv5", "conv6 + proj4"}));
+  const Chains chains = find_chains(graph, {}, fusing_backend, device, {});
+  EXPECT_EQ(names(chains.list), NodeNames());
+  EXPECT_EQ(nodes(graph), (NodeNames{"conv2", "conv3 + proj", "conv5", "conv6 + proj4"}));
 }
 
 TEST(Fusion, AConvolutionTakesItsShortcutIntoAChain) {
   Graph graph = two_blocks(kSide);
-  const Chains chains = find_chains(graph, {}, backend, device, {});
-  EXPECT_EQ(names(chains.list), Names{"conv2 + conv3 + proj"});
+  const Chains chains = find_chains(graph, {}, fusing_backend, device, {});
+  EXPECT_EQ(names(chains.list), NodeNames{"conv2 + conv3 + proj"});
   EXPECT_FALSE(chains.decided);
-  EXPECT_EQ(nodes(graph), (Names{"conv2", "conv3 + proj", "conv5", "conv6 + proj4"}));
-  EXPECT_EQ(nodes(chains.graph), (Names{"conv2 + conv3 + proj", "conv5", "conv6 + proj4"}));
+  EXPECT_EQ(nodes(graph), (NodeNames{"conv2", "conv3 + proj", "conv5", "conv6 + proj4"}));
+  EXPECT_EQ(nodes(chains.graph), (NodeNames{"conv2 + conv3 + proj", "conv5", "conv6 + proj4"}));
 }
 
 TEST(Fusion, WhatWasDecidedOfAChainHoldsForTheGraphWithItsShortcutsJoined) {
   Graph graph = two_blocks(kSide);
-  find_chains(graph, {}, backend, device, {});
+  find_chains(graph, {}, fusing_backend, device, {});
   const std::string key = decision_key(hex(xxh3(print(graph))), device.fingerprint);
   for (const bool faster : {false, true}) {
     TimingCache cache;
     cache.fused_pairs.add(key, {{"conv2 + conv3 + proj", faster}});
     Graph again = two_blocks(kSide);
-    const Chains chains = find_chains(again, {}, backend, device, cache);
+    const Chains chains = find_chains(again, {}, fusing_backend, device, cache);
     EXPECT_TRUE(chains.decided);
     EXPECT_EQ(nodes(again), nodes(graph));
-    EXPECT_EQ(nodes(chains.graph), faster ? (Names{"conv2 + conv3 + proj", "conv5", "conv6 + proj4"}) : nodes(graph));
+    EXPECT_EQ(nodes(chains.graph),
+              faster ? (NodeNames{"conv2 + conv3 + proj", "conv5", "conv6 + proj4"}) : nodes(graph));
   }
 }
 
 TEST(Fusion, TheGraphOfAPlanHasANodeForEachOfItsSteps) {
   Graph joined = two_blocks(kSide);
-  const Chains chains = find_chains(joined, {}, backend, device, {});
+  const Chains chains = find_chains(joined, {}, fusing_backend, device, {});
   const Graph alone = two_blocks(kSide);  // as of a build that measures nothing
   for (const Graph* planned : {&alone, &std::as_const(joined), &chains.graph}) {
     Plan plan;
@@ -107,18 +109,18 @@ TEST(Fusion, TheGraphOfAPlanHasANodeForEachOfItsSteps) {
       step.node = planned->node({n}).name;
       step.problem.op = planned->node({n}).op;
     }
-    EXPECT_EQ(print(graph_of_plan(two_blocks(kSide), plan, {}, backend, device)), print(*planned));
+    EXPECT_EQ(print(graph_of_plan(two_blocks(kSide), plan, {}, fusing_backend, device)), print(*planned));
   }
 }
 
 TEST(Fusion, EitherPassMayBeDisabled) {
   Graph graph = two_blocks(kSide);
-  EXPECT_EQ(names(find_chains(graph, {.disabled = {"chain_convs"}}, backend, device, {}).list), Names());
-  EXPECT_EQ(nodes(graph), (Names{"conv2", "conv3 + proj", "conv5", "conv6 + proj4"}));
+  EXPECT_EQ(names(find_chains(graph, {.disabled = {"chain_convs"}}, fusing_backend, device, {}).list), NodeNames());
+  EXPECT_EQ(nodes(graph), (NodeNames{"conv2", "conv3 + proj", "conv5", "conv6 + proj4"}));
   graph = two_blocks(kSide);
-  const Chains chains = find_chains(graph, {.disabled = {"join_shortcuts"}}, backend, device, {});
+  const Chains chains = find_chains(graph, {.disabled = {"join_shortcuts"}}, fusing_backend, device, {});
   EXPECT_EQ(nodes(graph), nodes(two_blocks(kSide)));
-  EXPECT_EQ(nodes(chains.graph), (Names{"proj", "conv2 + conv3", "conv5", "proj4", "conv6"}));
+  EXPECT_EQ(nodes(chains.graph), (NodeNames{"proj", "conv2 + conv3", "conv5", "proj4", "conv6"}));
 }
 
 }  // namespace

@@ -42,7 +42,7 @@ Graph model(const std::string& dtype) {
   return parse_graph(text, constants);
 }
 
-struct Halves : testing::Test {
+struct Halves : ::testing::Test {
   void TearDown() override { set_isa(best_isa()); }
 };
 

@@ -23,14 +23,14 @@ Graph net() {
       "%c: f32[1,1,4,4] = conv(%s, %w) strides=[1,1] dilations=[1,1] pads=[0,0,0,0] @\"third\"\noutput \"c\" = %c\n");
 }
 
-struct Outcome {
+struct PlacedLayers {
   PlacementOptions kept;
   std::vector<std::string> without_effect;
 };
-Outcome placed(std::map<std::string, DType> of, const std::string& precision, const Graph& optimised = net()) {
+PlacedLayers placed(std::map<std::string, DType> of, const std::string& precision, const Graph& optimised = net()) {
   LayerTypes types{.of = std::move(of)};
   look_up(types, net());
-  Outcome outcome;
+  PlacedLayers outcome;
   outcome.kept = placement_with(types, optimised, parts_of(precision).value(), {}, outcome.without_effect);
   return outcome;
 }
@@ -84,7 +84,7 @@ TEST(LayerTypes, APoolOfFloatsMovesNoBytes) {
 
 TEST(LayerTypes, WhatHasNoEffectIsSaidByItsName) {
   const auto said = [](std::map<std::string, DType> of, const std::string& precision, const Graph& graph = net()) {
-    const Outcome outcome = placed(std::move(of), precision, graph);
+    const PlacedLayers outcome = placed(std::move(of), precision, graph);
     return outcome.without_effect.empty() ? std::string() : outcome.without_effect.at(0);
   };
   EXPECT_EQ(said({{"nobody", DType::f32}}, "fp16"), "'nobody' is not in the model");

@@ -35,31 +35,31 @@ std::set<std::string> products_in(DType dtype, const Graph& graph, const KeptNod
       names.insert(node.name);
   return names;
 }
-using Names = std::set<std::string>;
+using NameSet = std::set<std::string>;
 
 TEST(Precision, PhasesOfATransposedConvolutionHaveItsName) {
-  EXPECT_EQ(products_in(DType::bf16, upsampling(), {}), (Names{"first", "up"}));
-  EXPECT_EQ(products_in(DType::bf16, upsampling(), {{"up", DType::f32}}), Names{"first"});
-  EXPECT_EQ(products_in(DType::f32, upsampling(), {{"up", DType::f32}}), Names{"up"});
+  EXPECT_EQ(products_in(DType::bf16, upsampling(), {}), (NameSet{"first", "up"}));
+  EXPECT_EQ(products_in(DType::bf16, upsampling(), {{"up", DType::f32}}), NameSet{"first"});
+  EXPECT_EQ(products_in(DType::f32, upsampling(), {{"up", DType::f32}}), NameSet{"up"});
 }
 
 TEST(Precision, TheProductOfARecurrentNetIsKeptByItsOwnName) {
-  EXPECT_EQ(products_in(DType::bf16, recurrent(), {}), Names{"net.inputs"});
-  EXPECT_EQ(products_in(DType::f32, recurrent(), {{"net.inputs", DType::f32}}), Names{"net.inputs"});
+  EXPECT_EQ(products_in(DType::bf16, recurrent(), {}), NameSet{"net.inputs"});
+  EXPECT_EQ(products_in(DType::f32, recurrent(), {{"net.inputs", DType::f32}}), NameSet{"net.inputs"});
   EXPECT_THROW(products_in(DType::f32, recurrent(), {{"net", DType::f32}}), Error);
 }
 
 TEST(Precision, AProductThatIsKeptMultipliesInF32BesideOthersInTf32) {
   const auto in_tf32 = [](const KeptNodes& keep) {
-    Names names;
+    NameSet names;
     const Graph made = in_precision(upsampling(), "tf32", {}, {.keep_nodes = keep}, "cpu", {});
     for (int32_t n = 0; n < made.node_count(); ++n)
       if (const auto* conv = made.node({n}).op.get_if<ops::Conv>(); conv && conv->tf32)
         names.insert(made.node({n}).name);
     return names;
   };
-  EXPECT_EQ(in_tf32({}), (Names{"first", "up"}));
-  EXPECT_EQ(in_tf32({{"up", DType::f32}}), Names{"first"});
+  EXPECT_EQ(in_tf32({}), (NameSet{"first", "up"}));
+  EXPECT_EQ(in_tf32({{"up", DType::f32}}), NameSet{"first"});
   EXPECT_THROW(in_tf32({{"down", DType::f32}}), Error);
 }
 

@@ -12,7 +12,7 @@
 namespace temper {
 namespace {
 
-Graph upsampling() {
+Graph one_transposed_conv() {
   return parse_graph(
       "graph \"up\"\ninput %x: f32[1,1,4,4]\nconst %w: f32[1,1,3,3] = [1,2,3,4,5,6,7,8,9]\n"
       "%y: f32[1,1,7,7] = conv_transpose(%x, %w) strides=[2,2] dilations=[1,1] pads=[1,1,1,1] output_padding=[0,0] "
@@ -27,7 +27,7 @@ BuildOptions at_its_shape() {
 }
 
 bool runs_transposed(const BuildOptions& options) {
-  const auto engine = trial_engine(upsampling(), options);
+  const auto engine = trial_engine(one_transposed_conv(), options);
   return std::ranges::any_of(engine->plans().at(0)->segments.at(0).steps, [](const PlanStep& step) {
     return !step.is_reorder() && step.problem.op.is<ops::ConvTranspose>();
   });

@@ -53,7 +53,7 @@ std::vector<Case> all_cases() {
   return cases;
 }
 
-class PassCase : public testing::TestWithParam<Case> {};
+class PassCase : public ::testing::TestWithParam<Case> {};
 
 // Of the pipelines whose passes need more than the graph.
 std::vector<Pipeline> bound_pipelines(bool by_rows) {
@@ -123,7 +123,7 @@ TEST_P(PassCase, GivesTheGraphThatItsCaseStates) {
   EXPECT_FALSE(run()) << c.fact << ", run again:\n" << print(graph);
 }
 
-INSTANTIATE_TEST_SUITE_P(Passes, PassCase, testing::ValuesIn(all_cases()), [](const auto& each) {
+INSTANTIATE_TEST_SUITE_P(Passes, PassCase, ::testing::ValuesIn(all_cases()), [](const auto& each) {
   std::string name = each.param.pass + "__" + each.param.fact;
   for (char& c : name)
     if (!isalnum(static_cast<unsigned char>(c))) c = '_';

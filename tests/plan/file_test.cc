@@ -17,11 +17,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class PlanFileTest : public testing::Test {
+class PlanFileTest : public ::testing::Test {
  protected:
   PlanFileTest()
       : folder_(fs::temp_directory_path() / concat("temper-plan-", int64_t(getpid()), "-",
-                                                   testing::UnitTest::GetInstance()->current_test_info()->name())) {
+                                                   ::testing::UnitTest::GetInstance()->current_test_info()->name())) {
     fs::create_directories(folder_);
     path_ = (folder_ / "m.plan").string();
   }

@@ -19,7 +19,7 @@ std::pair<ErrorKind, std::string> refusal_of_manifest(const Tensor& file, const 
                  }).raw());
 }
 
-class HostilePlan : public testing::Test {
+class HostilePlan : public ::testing::Test {
  protected:
   static Tensor small(const std::string& device, const std::string& batch = "2",
                       const std::vector<SegmentSpec>& segments = {}) {

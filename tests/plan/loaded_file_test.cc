@@ -18,11 +18,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class LoadedPlanFile : public testing::Test {
+class LoadedPlanFile : public ::testing::Test {
  protected:
   LoadedPlanFile()
       : folder_(fs::temp_directory_path() / concat("temper-loaded-", int64_t(getpid()), "-",
-                                                   testing::UnitTest::GetInstance()->current_test_info()->name())) {
+                                                   ::testing::UnitTest::GetInstance()->current_test_info()->name())) {
     fs::create_directories(folder_);
     path_ = (folder_ / "m.plan").string();
   }
@@ -85,7 +85,7 @@ TEST_F(LoadedPlanFile, MayBeCutRewrittenReplacedAndDeleted) {
     Session after(engine);
     expect_close(after.run(x), y, 1e-4);
     expect_close(after.run(other_batch), of_other_batch, 1e-4);  // planned only now, from the file's weights
-    EXPECT_FALSE(testing::Test::HasFailure()) << what;
+    EXPECT_FALSE(::testing::Test::HasFailure()) << what;
   }
 }
 

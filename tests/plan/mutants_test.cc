@@ -44,10 +44,10 @@ const std::vector<Original>& originals() {
   return list;
 }
 
-enum class Outcome { refused, ran, too_large };
+enum class Ending { refused, ran, too_large };
 
 // Anything but an Error passes through, and fails the test.
-Outcome load_and_run(const Tensor& file) try {
+Ending load_and_run(const Tensor& file) try {
   const auto engine = std::make_shared<const Engine>(read_plan(file.raw(), nullptr, {.candidates = true}));
   Session session(engine);
   for (const auto& plan : engine->plans()) {
@@ -55,22 +55,22 @@ Outcome load_and_run(const Tensor& file) try {
     for (const auto* ports : {&plan->inputs, &plan->outputs})
       for (const PortInfo& port : *ports) bytes += byte_count(port.type.dtype, port.type.dims());
     for (const Segment& segment : plan->segments) work += segment.slices * int64_t(segment.steps.size());
-    if (bytes > 64 << 20 || work > 1000 || plan->threads > 8) return Outcome::too_large;
+    if (bytes > 64 << 20 || work > 1000 || plan->threads > 8) return Ending::too_large;
     std::vector<Tensor> inputs;
     for (const PortInfo& port : plan->inputs) inputs.emplace_back(port.type.dtype, port.type.dims());
     session.run(inputs);
   }
-  return Outcome::ran;
-} catch (const Error&) { return Outcome::refused; }
+  return Ending::ran;
+} catch (const Error&) { return Ending::refused; }
 
-class PlanMutants : public testing::Test {
+class PlanMutants : public ::testing::Test {
  protected:
   // Calls make(original, random) for each mutant; what was refused and what ran is printed.
   void run(const std::function<Tensor(const Original&, std::mt19937&)>& make) {
     const int64_t each = from_environment("TEMPER_MUTANTS", 100);
     const auto seed = uint32_t(from_environment("TEMPER_SEED", 1));
     for (const Original& original : originals()) {
-      ASSERT_EQ(load_and_run(original.file), Outcome::ran) << original.what;
+      ASSERT_EQ(load_and_run(original.file), Ending::ran) << original.what;
       int64_t counts[3] = {};
       for (int64_t i = 0; i < each; ++i) {
         std::mt19937 random(seed * 1'000'003u + uint32_t(i));
@@ -115,7 +115,7 @@ TEST_F(PlanMutants, AFlippedBitAnywhereInAMegabyteIsRefused) {
   add_plan(engine, {{1, 512}});
   Tensor file = file_bytes(*engine);
   ASSERT_GT(file.bytes(), 1 << 20);
-  ASSERT_EQ(load_and_run(file), Outcome::ran);
+  ASSERT_EQ(load_and_run(file), Ending::ran);
   std::mt19937 random(1);
   int64_t accepted = 0, flipped = 0;
   for (int64_t at = 0; at < file.bytes(); at += stride, ++flipped) {

@@ -119,23 +119,19 @@ void expect_equal(const Tensor& got, const std::vector<float>& wanted, const std
   }
 }
 
-PlacementOptions by_token() {
-  PlacementOptions options;
-  options.activation_scales = ActivationScales::token;
-  return options;
-}
+const PlacementOptions kScaledByToken{.activation_scales = ActivationScales::token};
 
 // By the reference and by a plan, both against the loops.
 void check(const Case& c, const Model& model, const std::vector<Tensor>& inputs) {
   const std::vector<float> wanted = expected(c, model, inputs[0], inputs.back());
-  const Placement placed = place_quantization(model.graph, {}, by_token());
+  const Placement placed = place_quantization(model.graph, {}, kScaledByToken);
   ASSERT_EQ(placed.integer_products, 1);
   ASSERT_NO_FATAL_FAILURE(expect_equal(run_reference(placed.graph, inputs).at(0), wanted, "reference"));
   BuildOptions options;
   options.threads = 2;
   options.measure = false;
   options.precision = "int8";
-  options.placement = by_token();
+  options.placement = kScaledByToken;
   const auto engine = build_engine(model.graph, {}, options);
   EXPECT_EQ(engine->info().lowered_products, 1);
   ASSERT_NO_FATAL_FAILURE(expect_equal(Session(engine).run(inputs).at(0), wanted, "plan"));
@@ -169,7 +165,7 @@ TEST(RowScales, ARowOfZerosGivesTheBiasAndTinyOnesGiveNoNan) {
     x.data<float>()[24 + i] = i == 5 ? 3e38f : 1;  // the largest ones overflow nowhere
   }
   ASSERT_NO_FATAL_FAILURE(check(c, model, {x}));
-  const Tensor y = run_reference(place_quantization(model.graph, {}, by_token()).graph, {x}).at(0);
+  const Tensor y = run_reference(place_quantization(model.graph, {}, kScaledByToken).graph, {x}).at(0);
   for (int64_t j = 0; j < 3; ++j) {
     EXPECT_EQ(y.data<float>()[3 + j], model.b.data<float>()[j]);
     EXPECT_TRUE(std::isfinite(y.data<float>()[9 + j]));
@@ -186,7 +182,7 @@ TEST(RowScales, ARowWithNanOrInfinityGivesNanAndLeavesTheOthersAlone) {
       x.data<float>()[40 + at] = bad;
       SCOPED_TRACE(concat(bad, " at ", at));
       ASSERT_NO_FATAL_FAILURE(check(c, model, {x}));
-      const Tensor y = run_reference(place_quantization(model.graph, {}, by_token()).graph, {x}).at(0);
+      const Tensor y = run_reference(place_quantization(model.graph, {}, kScaledByToken).graph, {x}).at(0);
       for (int64_t i = 0; i < y.count(); ++i) EXPECT_EQ(std::isnan(y.data<float>()[i]), i / 9 == 1) << i;
     }
 }
@@ -199,7 +195,7 @@ const char* const kTwo =
 
 TEST(RowScales, BesideHalvesRowsAreReadInThemAndScalesStayInF32) {
   for (const auto& [precision, half] : {std::pair("int8+fp16", DType::f16), std::pair("int8+bf16", DType::bf16)}) {
-    const Graph made = in_precision(parse_graph(kTwo), precision, {}, by_token(), "cpu", {});
+    const Graph made = in_precision(parse_graph(kTwo), precision, {}, kScaledByToken, "cpu", {});
     const auto dtype = [&](const char* name) {
       EXPECT_TRUE(made.find(name).valid()) << name << '\n' << print(made);
       return made.type(made.find(name)).dtype;
@@ -220,8 +216,8 @@ TEST(RowScales, BesideHalvesRowsAreReadInThemAndScalesStayInF32) {
 }
 
 TEST(RowScales, HalvesGiveWhatTheScaleOfTheirOwnRowSays) {
-  const Graph graph = parse_graph(kTwo), int8 = in_precision(graph, "int8", {}, by_token(), "cpu", {}),
-              made = in_precision(graph, "int8+fp16", {}, by_token(), "cpu", {});
+  const Graph graph = parse_graph(kTwo), int8 = in_precision(graph, "int8", {}, kScaledByToken, "cpu", {}),
+              made = in_precision(graph, "int8+fp16", {}, kScaledByToken, "cpu", {});
   std::mt19937 random(4);
   Tensor x = filled(random, {2, 3, 4}, 1);
   for (int64_t i = 0; i < 4; ++i) x.data<float>()[4 + i] = 1e-6f;  // a scale that f16 does not hold
@@ -240,8 +236,8 @@ TEST(RowScales, AConvolutionBehindSuchAProductReadsBytesThatItWrites) {
   Ranges ranges;
   ranges.values["a"].scale = 0.25f;
   ranges.values["a"].max = 0.25f * 127;
-  const Graph placed = place_quantization(graph, ranges, by_token()).graph,
-              folded = in_precision(graph, "int8", ranges, by_token(), "cpu", {});
+  const Graph placed = place_quantization(graph, ranges, kScaledByToken).graph,
+              folded = in_precision(graph, "int8", ranges, kScaledByToken, "cpu", {});
   EXPECT_EQ(folded.type(folded.find("a/quantized")).dtype, DType::i8) << print(folded);
   EXPECT_TRUE(is_product(folded.producer(folded.find("a/quantized"))->op)) << print(folded);
   std::mt19937 random(5);

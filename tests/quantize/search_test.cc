@@ -9,7 +9,7 @@ namespace temper {
 namespace {
 
 // Losses that add up: what a layer loses in int8 does not depend on the others.
-struct Model {
+struct FakeModel {
   std::map<std::string, Loss> layers;
   double base = 0;     // lost with every layer in FP32
   double in_bf16 = 0;  // of what a layer loses in int8, what it loses there
@@ -33,7 +33,7 @@ struct Model {
 };
 
 TEST(SearchLayers, NothingIsRaisedWhereInt8Holds) {
-  Model model{{{"a", {0.001, 0.1}}, {"b", {0.002, 0.2}}}};
+  FakeModel model{{{"a", {0.001, 0.1}}, {"b", {0.002, 0.2}}}};
   const LayerSearch found = model.search(0.005);
   EXPECT_TRUE(found.holds);
   EXPECT_TRUE(found.keep.empty());
@@ -42,7 +42,7 @@ TEST(SearchLayers, NothingIsRaisedWhereInt8Holds) {
 }
 
 TEST(SearchLayers, TheWorstAreRaisedAndNoMoreThanNeeded) {
-  Model model;
+  FakeModel model;
   for (int i = 0; i < 20; ++i) model.layers[std::string(1, char('a' + i))] = {0.001 * i, 0.01 * i};
   const LayerSearch found = model.search(0.1);  // 0.190 in all; t, s, r, q, p lose 0.085, and 0.105 without the last
   EXPECT_TRUE(found.holds);
@@ -58,7 +58,7 @@ TEST(SearchLayers, TheWorstAreRaisedAndNoMoreThanNeeded) {
 }
 
 TEST(SearchLayers, NoiseOrdersLayersThatTheMetricDoesNotTellApart) {
-  Model model{{{"a", {0.01, 0.1}}, {"b", {0.01, 0.3}}, {"c", {0.01, 0.2}}}};
+  FakeModel model{{{"a", {0.01, 0.1}}, {"b", {0.01, 0.3}}, {"c", {0.01, 0.2}}}};
   const LayerSearch found = model.search(0.025);
   EXPECT_EQ(found.keep, (KeptNodes{{"b", DType::f32}}));
   EXPECT_EQ(found.layers.at(1).layer, "c");
@@ -66,14 +66,14 @@ TEST(SearchLayers, NoiseOrdersLayersThatTheMetricDoesNotTellApart) {
 }
 
 TEST(SearchLayers, WhatIsRaisedGoesToBf16WhereThatHoldsToo) {
-  Model model{{{"a", {0.01, 0.1}}, {"b", {0.01, 0.3}}, {"c", {0.01, 0.2}}}};
+  FakeModel model{{{"a", {0.01, 0.1}}, {"b", {0.01, 0.3}}, {"c", {0.01, 0.2}}}};
   model.in_bf16 = 0.1;
   EXPECT_EQ(model.search(0.025, true).keep, (KeptNodes{{"b", DType::bf16}}));
   EXPECT_EQ(model.search(0.025, false).keep, (KeptNodes{{"b", DType::f32}}));
 }
 
 TEST(SearchLayers, OfWhatIsRaisedTheWorstGoToFp32WhereBf16LosesTooMuch) {
-  Model model;
+  FakeModel model;
   for (int i = 0; i < 20; ++i) model.layers[std::string(1, char('a' + i))] = {0.001 * i, 0.01 * i};
   model.in_bf16 = 0.5;
   const LayerSearch found = model.search(0.1, true);
@@ -88,7 +88,7 @@ TEST(SearchLayers, OfWhatIsRaisedTheWorstGoToFp32WhereBf16LosesTooMuch) {
 }
 
 TEST(SearchLayers, ABudgetThatNothingHoldsIsSaid) {
-  Model model{{{"a", {0.01, 0.1}}, {"b", {0.01, 0.3}}}};
+  FakeModel model{{{"a", {0.01, 0.1}}, {"b", {0.01, 0.3}}}};
   model.base = 0.02;
   const LayerSearch found = model.search(0.01);
   EXPECT_FALSE(found.holds);
@@ -97,10 +97,10 @@ TEST(SearchLayers, ABudgetThatNothingHoldsIsSaid) {
 }
 
 TEST(SearchLayers, AModelWithoutLayersIsTriedOnce) {
-  Model model;
+  FakeModel model;
   model.base = 0.5;
   EXPECT_FALSE(model.search(0.1).holds);
-  EXPECT_TRUE(Model{}.search(0).holds);
+  EXPECT_TRUE(FakeModel{}.search(0).holds);
 }
 
 }  // namespace

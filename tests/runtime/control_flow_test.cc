@@ -8,12 +8,6 @@
 namespace temper {
 namespace {
 
-Tensor truth(bool value) {
-  Tensor tensor(DType::boolean, {});
-  *tensor.raw_mutable() = std::byte(value);
-  return tensor;
-}
-
 std::shared_ptr<Engine> branches(const std::string& device = "cpu") {
   return std::make_shared<Engine>(info_of(device),
                                   parse_graph("graph \"branches\"\n"
@@ -33,7 +27,7 @@ TEST(ControlFlow, EachSideIsPlannedWhenItIsFirstChosen) {
   Session session(engine);
   const auto made = [&](bool side, int64_t n) {
     const int64_t before = session.statistics().plans_made;
-    const std::vector<Tensor> inputs{truth(side), noise({n, 4}, uint32_t(n + side))};
+    const std::vector<Tensor> inputs{Tensor::of<bool>({}, {side}), noise({n, 4}, uint32_t(n + side))};
     expect_close(session.run(inputs), run_reference(engine->graph(), inputs));
     return session.statistics().plans_made - before;
   };
@@ -51,7 +45,7 @@ TEST(ControlFlow, SurvivesAFile) {
   const auto engine = Engine::from_bytes(std::as_bytes(std::span(bytes)));
   Session session(engine);
   for (bool side : {true, false, true}) {
-    const std::vector<Tensor> inputs{truth(side), noise({2, 4}, 5)};
+    const std::vector<Tensor> inputs{Tensor::of<bool>({}, {side}), noise({2, 4}, 5)};
     expect_close(session.run(inputs), run_reference(branches()->graph(), inputs));
   }
 }

@@ -31,12 +31,6 @@ std::shared_ptr<Engine> branching_filter() {
       1);
 }
 
-Tensor truth(bool value) {
-  Tensor tensor(DType::boolean, {});
-  *tensor.raw_mutable() = std::byte(value);
-  return tensor;
-}
-
 std::string message_of(const std::function<void()>& body) {
   try {
     body();
@@ -97,9 +91,9 @@ TEST(SessionState, OfAModelWithBranchesGoesOn) {
   session.keep_state({{"s", "next"}});
   Tensor state = noise({3, 4}, 5);
   for (bool side : {true, false, false, true, true}) {
-    const std::vector<Tensor> want = run_reference(engine->graph(), {truth(side), state});
+    const std::vector<Tensor> want = run_reference(engine->graph(), {Tensor::of<bool>({}, {side}), state});
     const bool first = session.statistics().runs == 0;
-    const std::vector<Tensor> got = session.run({truth(side), first ? state : Tensor()});
+    const std::vector<Tensor> got = session.run({Tensor::of<bool>({}, {side}), first ? state : Tensor()});
     expect_close({got[0], session.state(1)}, want);
     state = want[1];
   }

@@ -19,12 +19,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string test_folder_without_slash() {
-  std::string folder = test_folder();
-  folder.pop_back();
-  return folder;
-}
-
 std::string saved(const std::string& folder, const std::string& name, Graph graph,
                   std::map<std::string, ShapeRange> shapes = {}, bool pictures = false, int threads = 1) {
   BuildOptions options;

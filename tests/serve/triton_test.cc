@@ -15,12 +15,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string test_folder_without_slash() {
-  std::string folder = test_folder();
-  folder.pop_back();
-  return folder;
-}
-
 // A variable of the environment, put back at the end.
 class Variable {
  public:

@@ -68,7 +68,7 @@ std::mutex mutex;
 
 // Views that live as long as their request does.
 std::map<TRITONBACKEND_Request*, std::vector<std::unique_ptr<TRITONBACKEND_Input>>> inputs_of;
-std::map<TRITONBACKEND_Request*, std::vector<std::unique_ptr<TRITONBACKEND_State>>> states_of;
+std::map<TRITONBACKEND_Request*, std::vector<std::unique_ptr<TRITONBACKEND_State>>> states_by_request;
 
 void count(const char* kind, int by) {
   const std::lock_guard lock(mutex);
@@ -105,7 +105,7 @@ ScriptedServer& ScriptedServer::get() {
 void ScriptedServer::reset() {
   *this = ScriptedServer();
   inputs_of.clear();
-  states_of.clear();
+  states_by_request.clear();
 }
 
 bool ScriptedServer::fails(const char* name) {
@@ -463,7 +463,7 @@ TRITONSERVER_Error* TRITONBACKEND_StateNew(TRITONBACKEND_State** state, TRITONBA
                                            const char* name, TRITONSERVER_DataType type, const int64_t* dims,
                                            uint32_t rank) {
   return call("StateNew", [&] {
-    *state = states_of[request]
+    *state = states_by_request[request]
                  .emplace_back(new TRITONBACKEND_State{request, name, Answered{type, {dims, dims + rank}, {}, nullptr}})
                  .get();
   });

@@ -18,7 +18,7 @@
 namespace temper {
 namespace {
 
-using Kind = TimingHelper::Answer::Kind;
+using AnswerKind = TimingHelper::Answer::Kind;
 
 // A shell script in the place of the program: `body` handles one question, in $line.
 class Helpers : public ::testing::Test {
@@ -39,10 +39,10 @@ TEST_F(Helpers, TimesComeFromTheProcess) {
   const auto timing = helper("case \"$line\" in *large*) echo '{\"ms\":-1.0}';; *) echo '{\"ms\":0.25}';; esac");
   for (int i = 0; i < 3; ++i) {
     const auto answer = timing->time("a candidate", 1, -1);
-    EXPECT_EQ(answer.kind, Kind::timed);
+    EXPECT_EQ(answer.kind, AnswerKind::timed);
     EXPECT_EQ(answer.ms, 0.25);
   }
-  EXPECT_EQ(timing->time("a large candidate", 1, 100).kind, Kind::too_much_workspace);
+  EXPECT_EQ(timing->time("a large candidate", 1, 100).kind, AnswerKind::too_much_workspace);
 }
 
 TEST_F(Helpers, ACandidateThatLosesTheGpuOrEndsTheProcessFaultedAndTheNextIsTimed) {
@@ -50,29 +50,29 @@ TEST_F(Helpers, ACandidateThatLosesTheGpuOrEndsTheProcessFaultedAndTheNextIsTime
       "case \"$line\" in *address*) echo '{\"lost\":\"an illegal memory access\"}'; exit 5;; *crash*) kill -SEGV $$;; "
       "*leaves*) exit 3;; *) echo '{\"ms\":0.5}';; esac");
   auto answer = timing->time("a wrong address", 1, -1);
-  EXPECT_EQ(answer.kind, Kind::faulted);
+  EXPECT_EQ(answer.kind, AnswerKind::faulted);
   EXPECT_EQ(answer.text, "an illegal memory access");
-  EXPECT_EQ(timing->time("a good one", 1, -1).kind, Kind::timed);
+  EXPECT_EQ(timing->time("a good one", 1, -1).kind, AnswerKind::timed);
   answer = timing->time("a crash", 1, -1);
-  EXPECT_EQ(answer.kind, Kind::faulted);
+  EXPECT_EQ(answer.kind, AnswerKind::faulted);
   EXPECT_EQ(answer.text, "its process was ended by signal 11");
-  EXPECT_EQ(timing->time("a good one", 1, -1).kind, Kind::timed);
+  EXPECT_EQ(timing->time("a good one", 1, -1).kind, AnswerKind::timed);
   answer = timing->time("one that leaves", 1, -1);
-  EXPECT_EQ(answer.kind, Kind::faulted);
+  EXPECT_EQ(answer.kind, AnswerKind::faulted);
   EXPECT_EQ(answer.text, "its process ended with code 3");
 }
 
 TEST_F(Helpers, WhoNeededTheMemoryOfTheProcessIsNotTheCandidate) {
   const auto timing = helper("kill -KILL $$");
-  EXPECT_EQ(timing->time("a candidate", 1, -1).kind, Kind::unavailable);
+  EXPECT_EQ(timing->time("a candidate", 1, -1).kind, AnswerKind::unavailable);
 }
 
 TEST_F(Helpers, WithoutThatProgramTheCallerTimes) {
-  EXPECT_EQ(TimingHelper({}, "cuda:0", {}).time("a candidate", 1, -1).kind, Kind::unavailable);
-  EXPECT_EQ(TimingHelper({folder + "/nobody"}, "cuda:0", {}).time("a candidate", 1, -1).kind, Kind::unavailable);
+  EXPECT_EQ(TimingHelper({}, "cuda:0", {}).time("a candidate", 1, -1).kind, AnswerKind::unavailable);
+  EXPECT_EQ(TimingHelper({folder + "/nobody"}, "cuda:0", {}).time("a candidate", 1, -1).kind, AnswerKind::unavailable);
   EXPECT_EQ(helper("echo '{\"ms\":1}'", "temper 0.0.1 of another revision")->time("a candidate", 1, -1).kind,
-            Kind::unavailable);
-  EXPECT_EQ(helper("echo '{\"failed\":\"no GPU\"}'")->time("a candidate", 1, -1).kind, Kind::unavailable);
+            AnswerKind::unavailable);
+  EXPECT_EQ(helper("echo '{\"failed\":\"no GPU\"}'")->time("a candidate", 1, -1).kind, AnswerKind::unavailable);
 }
 
 // The other side, as the program has it. Any device will do.
@@ -88,13 +88,13 @@ TEST_F(Helpers, TheProgramTimesACandidateByItsKey) {
     for (const Config& config : tactic->configs(problem, device)) {
       const auto answer =
           timing.time(timing_key(exact_group(device.fingerprint, problem, 1), *tactic, config), 1e9, -1);
-      EXPECT_EQ(answer.kind, Kind::timed) << tactic->name;
+      EXPECT_EQ(answer.kind, AnswerKind::timed) << tactic->name;
       EXPECT_GT(answer.ms, 0);
       ++timed;
     }
   }
   EXPECT_GT(timed, 0);
-  EXPECT_EQ(timing.time("another machine | matmul() | cpu.matmul v1 x", 1, -1).kind, Kind::unavailable);
+  EXPECT_EQ(timing.time("another machine | matmul() | cpu.matmul v1 x", 1, -1).kind, AnswerKind::unavailable);
 }
 
 TEST_F(Helpers, TheCacheKeepsFaultsBesideTimesAlsoOfTwoProcesses) {

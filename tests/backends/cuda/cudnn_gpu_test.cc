@@ -14,8 +14,8 @@ extern const Tactic cuda_conv_cudnn;
 
 namespace {
 
-#define NEEDS_CUDNN(machine)     \
-  TEMPER_NEEDS_MACHINE(machine); \
+#define NEEDS_CUDNN_AND_GPU(machine) \
+  TEMPER_NEEDS_MACHINE(machine);     \
   if (!machine->why_no_cudnn().empty()) GTEST_SKIP() << machine->why_no_cudnn()
 
 using testing::largest;
@@ -24,7 +24,7 @@ using testing::lowered;
 class CudnnCases : public ::testing::TestWithParam<DType> {};
 
 TEST_P(CudnnCases, AgreeWithTheReference) {
-  NEEDS_CUDNN(machine);
+  NEEDS_CUDNN_AND_GPU(machine);
   const Device device = testing::cuda_device(machine);
   const std::string file = read_file(concat(paths::source_folder(), "/tests/cases/conv.cases"));
   // The reference rounds the sum to f16 first.
@@ -41,7 +41,7 @@ INSTANTIATE_TEST_SUITE_P(DTypes, CudnnCases, ::testing::Values(DType::f32, DType
 
 // A convolution of f32 is not rounded to TF32's 11 bits: products of numbers with 16 bits come out right.
 TEST(CudnnGpu, IsStrictInF32) {
-  NEEDS_CUDNN(machine);
+  NEEDS_CUDNN_AND_GPU(machine);
   const Device device = testing::cuda_device(machine);
   const KernelCase line = parse_cases(
                               "conv(f32[1,32,14,14], f32[32,32,3,3]*) strides=[1,1] pads=[1,1,1,1] dilations=[1,1] "
@@ -62,7 +62,7 @@ TEST(CudnnGpu, IsStrictInF32) {
 
 // One NaN in the input reaches every output that it is summed into, through relu.
 TEST(CudnnGpu, PassesNaNOn) {
-  NEEDS_CUDNN(machine);
+  NEEDS_CUDNN_AND_GPU(machine);
   const Device device = testing::cuda_device(machine);
   for (const DType dtype : {DType::f16, DType::bf16, DType::f32})
     for (const int channels : {32, 3})
@@ -90,7 +90,7 @@ TEST(CudnnGpu, PassesNaNOn) {
 
 // In f32: in 16 bits a GPU may have engines alone that cuDNN compiles, which are no candidates.
 TEST(CudnnGpu, RefusesPlansThatWereChanged) {
-  NEEDS_CUDNN(machine);
+  NEEDS_CUDNN_AND_GPU(machine);
   const Device device = testing::cuda_device(machine);
   const KernelCase line = parse_cases(
                               "conv(f32[1,32,14,14], f32[32,32,3,3]*) strides=[1,1] pads=[1,1,1,1] dilations=[1,1] "

@@ -23,7 +23,7 @@ struct Asked {
   Problem problem;
   CudnnConv conv;
 };
-Asked ask(const std::string& text) {
+Asked described(const std::string& text) {
   Asked asked;
   const KernelCase line = parse_cases(text).at(0);
   asked.inputs = make_case_inputs(line, 1);
@@ -38,8 +38,8 @@ std::string conv_text(std::string_view dtype, std::string_view extras, std::stri
 
 TEST(CudnnConv, AddsTheResidualBeforeTheBias) {
   const auto asked =
-      ask(conv_text("f16", ", f16[32,1,1]*, f16[2,32,9,9]",
-                    "(3) 3=cast.f32(1) 4=add.f32(0,3) 5=cast.f32(2) 6=add.f32(4,5) 7=relu.f32(6) 8=cast.f16(7)"));
+      described(conv_text("f16", ", f16[32,1,1]*, f16[2,32,9,9]",
+                          "(3) 3=cast.f32(1) 4=add.f32(0,3) 5=cast.f32(2) 6=add.f32(4,5) 7=relu.f32(6) 8=cast.f16(7)"));
   const auto& graph = asked.conv.graph;
   EXPECT_EQ(asked.conv.reason, "");
   ASSERT_EQ(graph.steps.size(), 3u);
@@ -55,7 +55,7 @@ TEST(CudnnConv, AddsTheResidualBeforeTheBias) {
 
 TEST(CudnnConv, KeepsTheOrderOfSumsThatAreUsedTwice) {
   const auto asked =
-      ask(conv_text("f32", ", f32[32,1,1]*, f32[2,32,9,9]", "(3) 3=add.f32(0,1) 4=add.f32(3,2) 5=add.f32(4,3)"));
+      described(conv_text("f32", ", f32[32,1,1]*, f32[2,32,9,9]", "(3) 3=add.f32(0,1) 4=add.f32(3,2) 5=add.f32(4,3)"));
   EXPECT_CONTAINS(asked.conv.reason, "more than a residual, a bias and relu");
   EXPECT_EQ(asked.conv.graph.values[size_t(asked.conv.graph.steps[0].b)].dims, (Dims{1, 32, 1, 1}));
 }
@@ -76,7 +76,7 @@ TEST(CudnnConv, RefusesEpiloguesForWhichEnginesWouldBeCompiled) {
        "more than a residual, a bias and relu"},
   };
   for (const auto& [text, reason] : asked) {
-    const std::string got = ask(text).conv.reason;
+    const std::string got = described(text).conv.reason;
     if (*reason) EXPECT_CONTAINS(got, reason) << text;
     else EXPECT_EQ(got, "") << text;
   }
@@ -84,7 +84,7 @@ TEST(CudnnConv, RefusesEpiloguesForWhichEnginesWouldBeCompiled) {
 
 TEST(CudnnConv, LeavesTheLastRoundingToTheResult) {
   const auto asked =
-      ask(conv_text("bf16", ", bf16[32,1,1]*", "(2) 2=cast.f32(1) 3=add.f32(0,2) 4=relu.f32(3) 5=cast.bf16(4)"));
+      described(conv_text("bf16", ", bf16[32,1,1]*", "(2) 2=cast.f32(1) 3=add.f32(0,2) 4=relu.f32(3) 5=cast.bf16(4)"));
   ASSERT_EQ(asked.conv.reason, "");
   EXPECT_EQ(asked.conv.graph.steps.size(), 2u);
   EXPECT_EQ(asked.conv.graph.values.back().type, cuda::CudnnData::bf16);
@@ -92,7 +92,7 @@ TEST(CudnnConv, LeavesTheLastRoundingToTheResult) {
 }
 
 TEST(CudnnConv, SeesOneSpatialAxisAsTwo) {
-  const auto asked = ask("conv(f32[2,5,31], f32[7,5,4]*) strides=[3] pads=[2,1] dilations=[1] epilogue=\"(1)\"");
+  const auto asked = described("conv(f32[2,5,31], f32[7,5,4]*) strides=[3] pads=[2,1] dilations=[1] epilogue=\"(1)\"");
   ASSERT_EQ(asked.conv.reason, "");
   EXPECT_EQ(asked.conv.graph.values[size_t(asked.conv.graph.x)].dims, (Dims{2, 5, 1, 31}));
   EXPECT_EQ(asked.conv.graph.strides, (Dims{1, 3}));
@@ -113,7 +113,8 @@ TEST(CudnnConv, SaysWhatItCannotAskFor) {
       {conv_text("f32", "", "(1) 1=cast.bf16(0) 2=cast.f32(1)"), "rounds to bf16"},
   };
   for (const auto& [text, reason] : refusals)
-    EXPECT_NE(ask(text).conv.reason.find(reason), std::string::npos) << text << "\n" << ask(text).conv.reason;
+    EXPECT_NE(described(text).conv.reason.find(reason), std::string::npos) << text << "\n"
+                                                                           << described(text).conv.reason;
 }
 
 TEST(CudnnConv, PutsChannelsLast) {
@@ -175,7 +176,7 @@ TEST(CudnnWithoutAGpu, HasEnginesForFusedConvolutions) {
   NEEDS_CUDNN(library);
   for (const char* dtype : {"f16", "bf16", "f32"}) {
     const std::string extras = concat(", ", dtype, "[32,1,1]*, ", dtype, "[2,32,9,9]");
-    const auto asked = ask(
+    const auto asked = described(
         conv_text(dtype, extras,
                   dtype == std::string("f32")
                       ? std::string("(3) 3=add.f32(0,1) 4=add.f32(3,2) 5=relu.f32(4)")
@@ -196,7 +197,7 @@ TEST(CudnnWithoutAGpu, HasEnginesForFusedConvolutions) {
 
 TEST(CudnnWithoutAGpu, KeepsStrictF32OffTensorCores) {
   NEEDS_CUDNN(library);
-  const auto asked = ask(conv_text("f32", "", "(1)"));
+  const auto asked = described(conv_text("f32", "", "(1)"));
   CudnnRules strict, loose;
   strict.most = loose.most = strict.most_of_one = loose.most_of_one = 64;
   loose.tf32 = true;
@@ -205,9 +206,9 @@ TEST(CudnnWithoutAGpu, KeepsStrictF32OffTensorCores) {
 
 TEST(CudnnWithoutAGpu, OffersNoEngineWithoutTensorCoresForLargeConvolutionsIn16Bits) {
   NEEDS_CUDNN(library);
-  const auto asked =
-      ask("conv(f16[64,64,32,32], f16[64,64,3,3]*, f16[64,1,1]*) strides=[1,1] pads=[1,1,1,1] dilations=[1,1] "
-          "epilogue=\"(2) 2=cast.f32(1) 3=add.f32(0,2) 4=relu.f32(3) 5=cast.f16(4)\"");
+  const auto asked = described(
+      "conv(f16[64,64,32,32], f16[64,64,3,3]*, f16[64,1,1]*) strides=[1,1] pads=[1,1,1,1] dilations=[1,1] "
+      "epilogue=\"(2) 2=cast.f32(1) 3=add.f32(0,2) 4=relu.f32(3) 5=cast.f16(4)\"");
   const auto choices = library->choices(asked.conv.graph, {});
   EXPECT_FALSE(choices.empty());
   EXPECT_TRUE(std::ranges::none_of(choices, [](const CudnnChoice& choice) { return choice.engine == 0; }));
@@ -216,7 +217,7 @@ TEST(CudnnWithoutAGpu, OffersNoEngineWithoutTensorCoresForLargeConvolutionsIn16B
 TEST(CudnnWithoutAGpu, RefusesChoicesThatThereAreNot) {
   NEEDS_CUDNN(library);
   const auto asked =
-      ask(conv_text("f16", ", f16[32,1,1]*", "(2) 2=cast.f32(1) 3=add.f32(0,2) 4=relu.f32(3) 5=cast.f16(4)"));
+      described(conv_text("f16", ", f16[32,1,1]*", "(2) 2=cast.f32(1) 3=add.f32(0,2) 4=relu.f32(3) 5=cast.f16(4)"));
   EXPECT_NO_THROW(library->plan(asked.conv.graph, library->choices(asked.conv.graph, {}).at(0)));
   for (const char* text :
        {"engine 12345", "engine 3", "engine 10 63:1", "engine 10 2:1000000", "engine 41 13:999999999999"})

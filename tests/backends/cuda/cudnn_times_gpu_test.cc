@@ -82,8 +82,8 @@ void fill(const cuda::Stream& stream, const cuda::DeviceMemory& memory) {
   stream.synchronize();
 }
 
-struct Arena {
-  Arena(const cuda::Stream& stream, int64_t tensor)
+struct NetMemory {
+  NetMemory(const cuda::Stream& stream, int64_t tensor)
       : x(stream.gpu(), tensor),
         y(stream.gpu(), tensor),
         residual(stream.gpu(), tensor),
@@ -133,7 +133,7 @@ void time_resnet(int batch, std::string_view bias, size_t most, size_t layers = 
   if (!machine->why_no_cudnn().empty()) GTEST_SKIP() << machine->why_no_cudnn();
   const cuda::Cudnn& cudnn = machine->cudnn();
   const cuda::Stream stream(machine->gpu());
-  const Arena arena(stream, int64_t(batch) * 112 * 112 * 64 * 2);
+  const NetMemory arena(stream, int64_t(batch) * 112 * 112 * 64 * 2);
   CudnnRules rules;
   rules.most = most;
   rules.most_of_one = most;
@@ -185,7 +185,7 @@ TEST(CudnnTimes, DISABLED_OfLoading) {
   const int batch = 1;
   std::ifstream file(choices_file(batch));
   const cuda::Stream stream(machine->gpu());
-  const Arena arena(stream, int64_t(batch) * 112 * 112 * 64 * 2);
+  const NetMemory arena(stream, int64_t(batch) * 112 * 112 * 64 * 2);
   auto start = std::chrono::steady_clock::now();
   const cuda::Cudnn& cudnn = machine->cudnn();
   std::printf("opening cuDNN: %.1f ms\n", seconds_since(start) * 1e3);

@@ -176,8 +176,8 @@ TEST_F(EmulatedDecode, ATokenOfGpt2TakesFiveStepsALayer) {
 }
 
 // The largest difference of logits, of the largest of `wanted`.
-void expect_close(const std::shared_ptr<Engine>& engine, const std::shared_ptr<Engine>& wanted,
-                  const std::vector<std::vector<int64_t>>& pieces) {
+void expect_same_answers(const std::shared_ptr<Engine>& engine, const std::shared_ptr<Engine>& wanted,
+                         const std::vector<std::vector<int64_t>>& pieces) {
   TokenReader reader(engine), other(wanted);
   for (const std::vector<int64_t>& tokens : pieces) {
     for (TokenReader* each : {&reader, &other}) each->read({tokens});
@@ -206,7 +206,7 @@ TEST_F(EmulatedDecode, ATokenOfGpt2ReadsWeightsOfFewBitsAsTheyAre) {
   for (const WeightFormat& format : {WeightFormat{8, 32}, WeightFormat{4, 32}}) {
     const auto engine = gpt2("cuda:0", "fp16", format);
     for (const auto& plan : engine->plans()) EXPECT_EQ(steps_in_blocks(*plan), 2 * 4 + 1);
-    expect_close(engine, gpt2("cpu", "fp32", format), {{3, 14, 15, 9}, {17}, {34}, {51, 8}, {25}});
+    expect_same_answers(engine, gpt2("cpu", "fp32", format), {{3, 14, 15, 9}, {17}, {34}, {51, 8}, {25}});
   }
 }
 
@@ -217,7 +217,7 @@ TEST_F(EmulatedDecode, ManyRowsAreMultipliedByFloatsOfTheSameWeights) {
   for (const auto& plan : engine->plans()) counts.insert(steps_in_blocks(*plan));
   EXPECT_EQ(counts, (std::set<int>{1, 4 + 1}));  // logits are of one row in both
   const std::vector<int64_t> prompt{3, 14, 15, 9, 26, 5, 35, 8, 9, 7, 9, 3, 2, 38, 46, 2};
-  expect_close(engine, gpt2("cpu", "fp32", WeightFormat{4, 32}, 16, 1), {prompt, {41}});
+  expect_same_answers(engine, gpt2("cpu", "fp32", WeightFormat{4, 32}, 16, 1), {prompt, {41}});
   // A plan that is made when its shapes are first seen finds weights that kernels for any rows read.
   std::vector<Dims> shapes;
   for (const PortInfo& port : engine->inputs()) {

@@ -9,12 +9,10 @@ namespace {
 
 using cuda::planned_failures;
 
-DeviceSettings settings() { return {testing::cuda_search().folders}; }
-
 std::shared_ptr<Engine> build() {
   BuildOptions options;
   options.device = "cuda:0";
-  options.device_settings = settings();
+  options.device_settings = {testing::cuda_search().folders};
   options.precision = "fp16";
   options.measure = false;
   return build_engine(small_graph("2"), info_of("cuda:0"), options);
@@ -59,7 +57,8 @@ TEST(CudaEngineFailures, WhileAPlanIsLoadedAndRuns) {
   std::vector<Tensor> want;
   const int64_t before = machine->gpu()->memory().free;
   fail_many([&] {
-    const auto engine = std::make_shared<const Engine>(read_plan(file.raw(), nullptr, {.settings = settings()}));
+    const auto engine =
+        std::make_shared<const Engine>(read_plan(file.raw(), nullptr, {.settings = {testing::cuda_search().folders}}));
     Session session(engine);
     session.run(inputs);
     const std::vector<Tensor> got = session.run(inputs);

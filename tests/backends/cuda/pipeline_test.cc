@@ -496,23 +496,23 @@ TEST(EmulatedPipeline, TilesOf160ColumnsGiveTheReferencesResults) {
       "8=add.f32(6,7) 9=cast.f16(8)\"\n"
       "conv(i8[2,128,5,9]{-128..128}, i8[176,128,1,1]*{-128..128}, f32[2,176,5,9]) strides=[1,1] pads=[0,0,0,0] "
       "dilations=[1,1] epilogue=\"(2) 2=cast.f32(0) 3=constant.f32[0.0009] 4=fma.f32(2,3,1)\"\n";
-  constexpr const char* kProducts =
+  constexpr const char* kPlainProducts =
       "matmul(f16[200,1000], f16[1000,160]*, f16[200,160]) epilogue=\"(2) 2=cast.f32(1) 3=add.f32(0,2) "
       "4=cast.f16(3)\"\n"
       "matmul(bf16[140,968], bf16[968,328]*) epilogue=\"(1)\"\n";
   for (const std::string_view config : {"tile=128x160", "tile=128x160 together"})
-    testing::check_lines(std::string(config), concat(kConvolutions, kProducts), emulated.compiler(), emulated.gpu(),
-                         {.recipes = "pipeline", .blocks = 3, .config = config});
+    testing::check_lines(std::string(config), concat(kConvolutions, kPlainProducts), emulated.compiler(),
+                         emulated.gpu(), {.recipes = "pipeline", .blocks = 3, .config = config});
   // What blocks of a cluster sum, and all of them run at once.
   for (const std::string_view config : {"tile=128x160 splits=2", "tile=128x160 splits=4", "tile=64x160 splits=8"})
-    testing::check_lines(std::string(config), kProducts, emulated.compiler(), emulated.gpu(),
+    testing::check_lines(std::string(config), kPlainProducts, emulated.compiler(), emulated.gpu(),
                          {.recipes = "pipeline", .config = config});
 }
 
 // Every tile whose columns are whole pairs of groups, rows that end within one, and weights in both orders.
 TEST(EmulatedPipeline, AGatedProductGivesTheReferencesResultsWithEveryTile) {
   const testing::EmulatedGpu emulated;
-  constexpr const char* kLines =
+  constexpr const char* kShapes =
       "gated_matmul(f16[150,136], f16[136,320]*, f32[320]*) epilogue=\"(2) 2=add.f32(0,1) 3=cast.f16(2)\" gate=\"(2) "
       "2=cast.f32(0) 3=cast.f32(1) 4=sigmoid.f32(3) 5=mul.f32(3,4) 6=mul.f32(2,5) 7=cast.f16(6)\"\n"
       "gated_matmul(bf16[2,65,64], bf16[448,64]*, f32[448]*, bf16[448]*) transpose_b=true epilogue=\"(3) "
@@ -520,10 +520,10 @@ TEST(EmulatedPipeline, AGatedProductGivesTheReferencesResultsWithEveryTile) {
   for (const std::string_view config :
        {"tile=128x128", "tile=64x64", "tile=64x256", "tile=256x128 together", "tile=64x128 groups=3",
         "tile=128x64 groups=3", "tile=64x64 groups=1", "tile=64x128 groups=1"})
-    testing::check_lines(std::string(config), kLines, emulated.compiler(), emulated.gpu(),
+    testing::check_lines(std::string(config), kShapes, emulated.compiler(), emulated.gpu(),
                          {.recipes = "matmul.gated", .blocks = 3, .config = config});
   for (const std::string_view config : {"tile=128x128 shared", "tile=128x256 together shared"})
-    testing::check_lines(std::string(config), kLines, emulated.compiler(), emulated.gpu(),
+    testing::check_lines(std::string(config), kShapes, emulated.compiler(), emulated.gpu(),
                          {.recipes = "matmul.gated", .blocks = 4, .config = config});
 }
 

@@ -19,45 +19,46 @@
 namespace temper {
 namespace {
 
-struct Layer {
+struct ResnetLayer {
   int times, channels, outputs, size, kernel, stride;
   enum { none, relu, residual } end;
 };
-const Layer kLayers[] = {
-    {1, 3, 64, 224, 7, 2, Layer::relu},        {1, 64, 64, 56, 1, 1, Layer::relu},
-    {2, 256, 64, 56, 1, 1, Layer::relu},       {3, 64, 64, 56, 3, 1, Layer::relu},
-    {3, 64, 256, 56, 1, 1, Layer::residual},   {1, 64, 256, 56, 1, 1, Layer::none},
-    {1, 256, 128, 56, 1, 1, Layer::relu},      {1, 128, 128, 56, 3, 2, Layer::relu},
-    {3, 512, 128, 28, 1, 1, Layer::relu},      {3, 128, 128, 28, 3, 1, Layer::relu},
-    {4, 128, 512, 28, 1, 1, Layer::residual},  {1, 256, 512, 56, 1, 2, Layer::none},
-    {1, 512, 256, 28, 1, 1, Layer::relu},      {1, 256, 256, 28, 3, 2, Layer::relu},
-    {5, 1024, 256, 14, 1, 1, Layer::relu},     {5, 256, 256, 14, 3, 1, Layer::relu},
-    {6, 256, 1024, 14, 1, 1, Layer::residual}, {1, 512, 1024, 28, 1, 2, Layer::none},
-    {1, 1024, 512, 14, 1, 1, Layer::relu},     {1, 512, 512, 14, 3, 2, Layer::relu},
-    {2, 2048, 512, 7, 1, 1, Layer::relu},      {2, 512, 512, 7, 3, 1, Layer::relu},
-    {3, 512, 2048, 7, 1, 1, Layer::residual},  {1, 1024, 2048, 14, 1, 2, Layer::none},
+const ResnetLayer kResnetLayers[] = {
+    {1, 3, 64, 224, 7, 2, ResnetLayer::relu},        {1, 64, 64, 56, 1, 1, ResnetLayer::relu},
+    {2, 256, 64, 56, 1, 1, ResnetLayer::relu},       {3, 64, 64, 56, 3, 1, ResnetLayer::relu},
+    {3, 64, 256, 56, 1, 1, ResnetLayer::residual},   {1, 64, 256, 56, 1, 1, ResnetLayer::none},
+    {1, 256, 128, 56, 1, 1, ResnetLayer::relu},      {1, 128, 128, 56, 3, 2, ResnetLayer::relu},
+    {3, 512, 128, 28, 1, 1, ResnetLayer::relu},      {3, 128, 128, 28, 3, 1, ResnetLayer::relu},
+    {4, 128, 512, 28, 1, 1, ResnetLayer::residual},  {1, 256, 512, 56, 1, 2, ResnetLayer::none},
+    {1, 512, 256, 28, 1, 1, ResnetLayer::relu},      {1, 256, 256, 28, 3, 2, ResnetLayer::relu},
+    {5, 1024, 256, 14, 1, 1, ResnetLayer::relu},     {5, 256, 256, 14, 3, 1, ResnetLayer::relu},
+    {6, 256, 1024, 14, 1, 1, ResnetLayer::residual}, {1, 512, 1024, 28, 1, 2, ResnetLayer::none},
+    {1, 1024, 512, 14, 1, 1, ResnetLayer::relu},     {1, 512, 512, 14, 3, 2, ResnetLayer::relu},
+    {2, 2048, 512, 7, 1, 1, ResnetLayer::relu},      {2, 512, 512, 7, 3, 1, ResnetLayer::relu},
+    {3, 512, 2048, 7, 1, 1, ResnetLayer::residual},  {1, 1024, 2048, 14, 1, 2, ResnetLayer::none},
 };
 
-std::string text_of(const Layer& l, int64_t batch, bool integers) {
+std::string text_of(const ResnetLayer& l, int64_t batch, bool integers) {
   const int out = (l.size + l.stride - 1) / l.stride, pad = l.kernel / 2;
   const char* type = integers ? "i8" : "f16";
   std::string text = concat("conv(", type, '[', batch, ',', l.channels, ',', l.size, ',', l.size, "], ", type, '[',
                             l.outputs, ',', l.channels, ',', l.kernel, ',', l.kernel, "]*");
   for (int i = 0; i < (integers ? 2 : 1); ++i) text += concat(", f32[", l.outputs, ",1,1]*");
-  if (l.end == Layer::residual) text += concat(", ", type, '[', batch, ',', l.outputs, ',', out, ',', out, ']');
+  if (l.end == ResnetLayer::residual) text += concat(", ", type, '[', batch, ',', l.outputs, ',', out, ',', out, ']');
   text += concat(") strides=[", l.stride, ',', l.stride, "] pads=[", pad, ',', pad, ',', pad, ',', pad,
                  "] dilations=[1,1] epilogue=\"");
   if (integers)
-    text += l.end == Layer::residual
+    text += l.end == ResnetLayer::residual
                 ? "(4) 4=cast.f32(0) 5=add.f32(4,1) 6=mul.f32(5,2) 7=cast.f32(3) 8=constant.f32[0.73] 9=fma.f32(7,8,6) "
                   "10=relu.f32(9) 11=round.f32(10) 12=cast.i8(11)"
-            : l.end == Layer::relu
+            : l.end == ResnetLayer::relu
                 ? "(3) 3=cast.f32(0) 4=add.f32(3,1) 5=mul.f32(4,2) 6=relu.f32(5) 7=round.f32(6) 8=cast.i8(7)"
                 : "(3) 3=cast.f32(0) 4=add.f32(3,1) 5=mul.f32(4,2) 6=round.f32(5) 7=cast.i8(6)";
   else
-    text += l.end == Layer::residual ? "(3) 3=add.f32(0,1) 4=cast.f32(2) 5=add.f32(3,4) 6=relu.f32(5) 7=cast.f16(6)"
-            : l.end == Layer::relu   ? "(2) 2=add.f32(0,1) 3=relu.f32(2) 4=cast.f16(3)"
-                                     : "(2) 2=add.f32(0,1) 3=cast.f16(2)";
+    text += l.end == ResnetLayer::residual
+                ? "(3) 3=add.f32(0,1) 4=cast.f32(2) 5=add.f32(3,4) 6=relu.f32(5) 7=cast.f16(6)"
+            : l.end == ResnetLayer::relu ? "(2) 2=add.f32(0,1) 3=relu.f32(2) 4=cast.f16(3)"
+                                         : "(2) 2=add.f32(0,1) 3=cast.f16(2)";
   return text + "\"";
 }
 
@@ -205,10 +206,10 @@ TEST(CudaTimes, DISABLED_OfConvolutions) {
   const cuda::Stream stream(gpu);
   testing::Cubins cubins(*compiler, gpu->info().architecture());
   for (const auto& [integers, batch] : asked_convolutions()) {
-    std::vector<const Layer*> layers;
+    std::vector<const ResnetLayer*> layers;
     std::vector<std::unique_ptr<Bench>> benches;
     std::vector<cuda::KernelSource> sources;
-    for (const Layer& layer : kLayers) {
+    for (const ResnetLayer& layer : kResnetLayers) {
       const char* like = std::getenv("TEMPER_TIMES_LIKE");
       if (like && text_of(layer, batch, integers).find(like) == std::string::npos) continue;
       layers.push_back(&layer);
@@ -218,11 +219,11 @@ TEST(CudaTimes, DISABLED_OfConvolutions) {
     cubins.prepare(sources);
     double total = 0, without_first = 0;
     for (size_t l = 0; l < benches.size(); ++l) {
-      const Layer& layer = *layers[l];
+      const ResnetLayer& layer = *layers[l];
       const int out = (layer.size + layer.stride - 1) / layer.stride;
       std::printf("%s %3d  %d x %4d->%4d %3d k%d s%d%s ", integers ? "i8 " : "f16", int(batch), layer.times,
                   layer.channels, layer.outputs, layer.size, layer.kernel, layer.stride,
-                  layer.end == Layer::residual ? "+" : " ");
+                  layer.end == ResnetLayer::residual ? "+" : " ");
       const double ms =
           measure(stream, cubins, *benches[l],
                   2.0 * double(batch) * out * out * layer.outputs * layer.channels * layer.kernel * layer.kernel, 12);

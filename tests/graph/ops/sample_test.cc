@@ -17,7 +17,7 @@ namespace temper {
 namespace {
 
 namespace sampling = ops::sampling;
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kInfiniteLogit = std::numeric_limits<float>::infinity();
 
 struct Given {
   std::vector<float> logits;
@@ -89,7 +89,7 @@ TEST(Sample, DrawsWhatASamplerInDoublesDraws) {
   for (const size_t count : {7, 300, 2000}) of.push_back(normal_logits(count, 3, count));
   of.emplace_back(500, 1.0f);  // all equal
   of.push_back(normal_logits(400, 3, 9));
-  for (size_t i = 0; i < 400; i += 3) of.back()[i] = -kInfinity;
+  for (size_t i = 0; i < 400; i += 3) of.back()[i] = -kInfiniteLogit;
   of.push_back(normal_logits(900, 2, 10));
   for (float& logit : of.back()) logit = std::round(logit);  // many equal ones
   for (size_t which = 0; which < of.size(); ++which)
@@ -146,7 +146,7 @@ TEST(Sample, TakesTheLargestLogitAndTheFirstOfSeveral) {
 }
 
 TEST(Sample, NeverDrawsWhatIsImpossible) {
-  const std::vector<float> logits{-kInfinity, 1, -kInfinity, 0, -kInfinity};
+  const std::vector<float> logits{-kInfiniteLogit, 1, -kInfiniteLogit, 0, -kInfiniteLogit};
   for (int i = 0; i < 100; ++i)
     for (const double top_p : {0.99, 1.0}) {
       const int64_t token = chosen({logits, {}, {.temperature = 100, .top_p = top_p}, i / 100.0}).token;
@@ -166,8 +166,8 @@ TEST(Sample, SaysWhatIsWrongWithLogits) {
   for (const double temperature : {0.0, 1.0}) {
     const SampleOptions options{.temperature = temperature, .top_p = 0.9};
     EXPECT_EQ(chosen({{1, nan, 7, nan}, {}, options, 0.5}), (Chosen{1, sampling::kNan}));
-    EXPECT_EQ(chosen({{1, 2, kInfinity}, {}, options, 0.5}), (Chosen{2, sampling::kInfinite}));
-    EXPECT_EQ(chosen({{-kInfinity, -kInfinity}, {}, options, 0.5}), (Chosen{0, sampling::kInfinite}));
+    EXPECT_EQ(chosen({{1, 2, kInfiniteLogit}, {}, options, 0.5}), (Chosen{2, sampling::kInfinite}));
+    EXPECT_EQ(chosen({{-kInfiniteLogit, -kInfiniteLogit}, {}, options, 0.5}), (Chosen{0, sampling::kInfinite}));
   }
 }
 
@@ -177,7 +177,7 @@ TEST(Sample, WeightsAreThoseOfExpAndTheirSumsFit) {
   for (double power = 0; power > -20; power -= 0.0137)
     EXPECT_NEAR(double(sampling::weight_of(power, bits)) / std::exp2(power + bits), 1, 0x1p-24) << power;
   EXPECT_EQ(sampling::weight_of(-1e300, bits), 0u);
-  EXPECT_EQ(sampling::weight_of(-kInfinity, bits), 0u);
+  EXPECT_EQ(sampling::weight_of(-kInfiniteLogit, bits), 0u);
   EXPECT_EQ(sampling::weight_of(std::nan(""), bits), 0u);
   for (const int64_t vocabulary : {int64_t(1), int64_t(2), int64_t(65535), sampling::kMostTokens})
     EXPECT_LT(double(vocabulary) * std::exp2(sampling::weight_bits(vocabulary)), 0x1p62);

@@ -150,11 +150,11 @@ TEST(StringOps, PatternsThatRe2RefusesOrThatAreTooLargeAreSaidSo) {
     } catch (const Error& error) { return std::pair(error.kind(), std::string(error.what())); }
   };
   using Refusal = std::pair<ErrorKind, std::string>;
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   const Refusal open = refusal("a(b"), bytes = refusal("\xff"), lines = refusal("a\x1b[31m\n)"),
                 back = refusal("(a)\\1"), counted = refusal("a{1001}");
   const Refusal large = refusal("\\pL{1000}\\pL{1000}\\pL{1000}"), long_one = refusal(std::string(5000, 'a'));
-  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
   for (const Refusal& bad : {open, bytes, lines, back, counted}) EXPECT_EQ(bad.first, ErrorKind::bad_file);
   EXPECT_NE(open.second.find("the pattern 'a(b' is no regular expression of RE2: missing )"), std::string::npos)
       << open.second;

@@ -7,10 +7,10 @@ namespace temper {
 namespace {
 
 using Values = std::vector<double>;
-const Tensor x = Tensor::of<float>({2, 3}, {1, 2, 3, 4, 5, 6});
+const Tensor kMatrix = Tensor::of<float>({2, 3}, {1, 2, 3, 4, 5, 6});
 
 TEST(ImportReduce, AxesMayBeDataThatIsKnownOnlyAtRunTime) {
-  NodeCase test{"ReduceSum", 13, {x, Tensor::of<int64_t>({1}, {-1})}};
+  NodeCase test{"ReduceSum", 13, {kMatrix, Tensor::of<int64_t>({1}, {-1})}};
   EXPECT_EQ(run_node(test)[0].to_doubles(), (Values{6, 15}));
   EXPECT_EQ(run_node(test)[0].dims(), (Dims{2, 1}));
   test.attributes = [](onnx::NodeProto& node) { set_attribute(node, "keepdims", int64_t(0)); };
@@ -18,18 +18,18 @@ TEST(ImportReduce, AxesMayBeDataThatIsKnownOnlyAtRunTime) {
 }
 
 TEST(ImportReduce, NoAxesMeansAllUnlessItMeansNone) {
-  NodeCase test{"ReduceSum", 13, {x, Tensor::of<int64_t>({0}, {})}};
+  NodeCase test{"ReduceSum", 13, {kMatrix, Tensor::of<int64_t>({0}, {})}};
   for (int constant = 0; constant < 2; ++constant) {
     if (constant) test.constants = {1};
     test.attributes = {};
     EXPECT_EQ(run_node(test)[0].to_doubles(), (Values{21}));
     test.attributes = [](onnx::NodeProto& node) { set_attribute(node, "noop_with_empty_axes", int64_t(1)); };
-    EXPECT_EQ(run_node(test)[0].to_doubles(), x.to_doubles());
+    EXPECT_EQ(run_node(test)[0].to_doubles(), kMatrix.to_doubles());
   }
 }
 
 TEST(ImportReduce, AnAxisThatIsTwiceThereIsABadFile) {
-  NodeCase test{"ReduceMax", 13, {x}};
+  NodeCase test{"ReduceMax", 13, {kMatrix}};
   test.attributes = [](onnx::NodeProto& node) { set_attribute(node, "axes", std::vector<int64_t>{1, -1}); };
   EXPECT_EQ(import_error(test), ErrorKind::bad_file);
 }
