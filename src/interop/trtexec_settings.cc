@@ -285,9 +285,10 @@ class Settings {
                            : unit.empty() || unit == "M" ? kMib
                            : unit == "G"                 ? 1024 * kMib
                                                          : 0;
-      if (!size || scale == 0 || !(size->value >= 0 && size->value * scale <= kMost * kMib))
+      const double bytes = size ? size->value * scale : -1;
+      if (scale == 0 || !(bytes >= 0 && bytes <= kMost * kMib))
         fail(ErrorKind::usage, "--memPoolSize=", *pools, ": POOL:SIZE is expected, in MiB or with one of B, K, M, G");
-      if (one.substr(0, colon) == "workspace") settings_.workspace = int64_t(size->value * scale);
+      if (one.substr(0, colon) == "workspace") settings_.workspace = int64_t(bytes);
       else note("--memPoolSize: the pool ", one.substr(0, colon), " has no effect");
     }
   }

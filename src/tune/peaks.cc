@@ -79,7 +79,9 @@ __attribute__((target("avx512f,avx512vnni"))) float multiply_add_i8(int64_t roun
 #pragma GCC unroll 12
     for (int c = 0; c < kChains; ++c) sums[c] = _mm512_dpbusd_epi32(sums[c], numbers, numbers);
   for (int c = 1; c < kChains; ++c) sums[0] = _mm512_add_epi32(sums[0], sums[c]);
-  return float(_mm512_reduce_add_epi32(sums[0]));
+  alignas(64) int32_t lanes[16];
+  _mm512_store_si512(lanes, sums[0]);
+  return float(lanes[0]);
 }
 
 __attribute__((target("avx2,avxvnni"))) float multiply_add_i8_avx(int64_t rounds) {

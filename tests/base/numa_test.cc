@@ -47,7 +47,7 @@ TEST(Numa, AThreadStaysOnCoresThatItMayUseAndOthersChangeNothing) {
     int last = -1, none = -1;
     for (int core = 0; core < CPU_SETSIZE; ++core) (CPU_ISSET(core, &before) ? last : none) = core;
     EXPECT_FALSE(stay_on({}));
-    if (none >= 0) EXPECT_FALSE(stay_on({none}));
+    if (none >= 0) { EXPECT_FALSE(stay_on({none})); }
     cpu_set_t after;
     ASSERT_EQ(sched_getaffinity(0, sizeof after, &after), 0);
     EXPECT_TRUE(CPU_EQUAL(&before, &after));

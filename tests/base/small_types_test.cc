@@ -13,7 +13,7 @@ TEST(Float8, EveryCodeIsItsNumberAndComesBack) {
   for (int code = 0; code < 256; ++code) {
     const float want = value_of_code(DType::f8e4m3fn, uint8_t(code)), got = e4m3_to_float(uint8_t(code));
     EXPECT_EQ(std::isnan(got), std::isnan(want)) << code;
-    if (!std::isnan(want)) EXPECT_EQ(std::bit_cast<uint32_t>(got), std::bit_cast<uint32_t>(want)) << code;
+    if (!std::isnan(want)) { EXPECT_EQ(std::bit_cast<uint32_t>(got), std::bit_cast<uint32_t>(want)) << code; }
     EXPECT_EQ(float_to_e4m3(got), code);
   }
 }

@@ -119,8 +119,8 @@ TEST(Table, CsvOfRunsHasTheColumnsOfPartsThatOneRunHas) {
   ASSERT_EQ(table.rows[0].size(), table.columns.size());
   ASSERT_EQ(table.rows[1].size(), table.columns.size());
   for (size_t c = 0; c < table.columns.size(); ++c) {
-    if (table.columns[c].name == "cpu_watts_mean") EXPECT_EQ(table.rows[0][c] + "|" + table.rows[1][c], "35.5|");
-    if (table.columns[c].name == "gpu_watts_median") EXPECT_EQ(table.rows[0][c] + "|" + table.rows[1][c], "|300");
+    if (table.columns[c].name == "cpu_watts_mean") { EXPECT_EQ(table.rows[0][c] + "|" + table.rows[1][c], "35.5|"); }
+    if (table.columns[c].name == "gpu_watts_median") { EXPECT_EQ(table.rows[0][c] + "|" + table.rows[1][c], "|300"); }
   }
 }
 

@@ -34,7 +34,8 @@ TEST(ExitCode, WhateverIsThrownEndsWithADocumentedCodeAndOneLine) {
   EXPECT_NE(said(5, [] { throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again)); })
                 .find("no room for a thread"),
             std::string::npos);
-  EXPECT_NE(said(5, [] { (void)nlohmann::json::parse("-1e400"); }).find("out_of_range"), std::string::npos);
+  EXPECT_NE(said(5, [] { EXPECT_TRUE(nlohmann::json::parse("-1e400").is_null()); }).find("out_of_range"),
+            std::string::npos);
   EXPECT_NE(said(5, [] { (void)nlohmann::json("\xff").dump(); }).find("type_error"), std::string::npos);
   EXPECT_NE(said(5, [] { (void)nlohmann::json(1).at("key"); }).find("type_error"), std::string::npos);
 }

@@ -160,7 +160,7 @@ TEST(BestPrecision, IsTheFastestOfThoseThatTheMachineAndTheRangesAllow) {
   const Outcome all = temper(folder, build + "--calibration r.json");
   ASSERT_EQ(all.code, 0) << all.err;
   EXPECT_CONTAINS(all.out, ", int8 ");
-  if (bf16) EXPECT_CONTAINS(all.out, ", int8+bf16 ");
+  if (bf16) { EXPECT_CONTAINS(all.out, ", int8+bf16 "); }
   EXPECT_EQ(temper(folder, "bench m.onnx --precision best --quick --duration 0.2s").code, 0);
   const auto refused = [&](const std::string& arguments, std::string_view part) {
     const Outcome outcome = temper(folder, arguments);
@@ -188,7 +188,7 @@ TEST(BestPrecision, UnderABudgetItIsTheFastestThatKeepsIt) {
   std::string fastest = "fp32";
   for (const auto& row : tried) {
     EXPECT_EQ(row.at("holds").get<bool>(), !row.at("ms").is_null()) << row.dump();
-    if (row.at("precision") == "int8") EXPECT_GT(row.at("raised").get<int>(), 0) << "the budget is no test";
+    if (row.at("precision") == "int8") { EXPECT_GT(row.at("raised").get<int>(), 0) << "the budget is no test"; }
     if (row.at("ms").is_null() || row.at("ms").get<double>() >= least) continue;
     least = row.at("ms");
     fastest = row.at("precision");
@@ -198,7 +198,7 @@ TEST(BestPrecision, UnderABudgetItIsTheFastestThatKeepsIt) {
   EXPECT_EQ(plan.at("precision"), fastest);
   // The command builds what was taken, and names it.
   const std::string command = plan.at("command");
-  if (fastest != "fp32") EXPECT_CONTAINS(command, "--precision " + fastest);
+  if (fastest != "fp32") { EXPECT_CONTAINS(command, "--precision " + fastest); }
   EXPECT_EQ(command.find("best"), command.npos) << command;
   EXPECT_EQ(command.find("--calibration") != command.npos, fastest.starts_with("int8")) << command;
 }

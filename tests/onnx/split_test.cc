@@ -66,7 +66,7 @@ SplitModel expect_same(const std::string& graph, const std::vector<std::string>&
   for (const auto& [name, value] : run(imported(parts.rest), values)) made[name] = value;
   for (const auto& [name, value] : whole) {
     EXPECT_TRUE(made.contains(name)) << name;
-    if (made.contains(name)) EXPECT_TRUE(made.at(name).same_bits(value)) << name;
+    if (made.contains(name)) { EXPECT_TRUE(made.at(name).same_bits(value)) << name; }
   }
   return parts;
 }

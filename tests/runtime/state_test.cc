@@ -196,7 +196,7 @@ TEST(SessionState, OfAScatterThatReplacesStaysInOnePlace) {
       state = run_reference(engine->graph(), {x, state, indices})[0];
       expect_close({session.state(1)}, {state});
       const void* const now = session.states()[0].now.raw().data();
-      if (run) EXPECT_EQ(now == place, stays) << scatter;
+      if (run) { EXPECT_EQ(now == place, stays) << scatter; }
       place = now;
     }
     EXPECT_EQ(session.states()[0].next.defined(), !stays) << scatter;

@@ -420,7 +420,7 @@ TEST_F(EmulatedEngine, ACacheThatAScatterWritesStaysInOnePlace) {
     expect_close({session.state(0)}, {want[1]}, 0);
     state = want[1];
     const State& kept = session.states()[0];
-    if (place) EXPECT_EQ(kept.there.get(), place);
+    if (place) { EXPECT_EQ(kept.there.get(), place); }
     place = kept.there.get();
     EXPECT_EQ(kept.next_there, nullptr) << "a cache has one buffer";
   }

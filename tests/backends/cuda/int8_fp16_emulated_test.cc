@@ -219,7 +219,7 @@ TEST_F(EmulatedMix, InFp8MatrixProductsAloneAreInEightBits) {
   for (const char* precision : {"fp8", "fp8+fp16", "fp8+bf16"}) {
     EXPECT_LT(distance(transformer_layer(), x, precision), 0.06) << precision;
     for (const auto& [name, dtype] : products())
-      if (name != "scores" && name != "context") EXPECT_EQ(dtype, DType::f8e4m3fn) << precision << ": " << name;
+      if (name != "scores" && name != "context") { EXPECT_EQ(dtype, DType::f8e4m3fn) << precision << ": " << name; }
   }
   distance(normed_block(), noise({2, 8, 9, 9}, 7), "fp8+fp16");
   for (const auto& [name, dtype] : products()) EXPECT_EQ(dtype, DType::f16) << name;
@@ -295,8 +295,9 @@ TEST_F(EmulatedMix, ModelsInFp8AnswerOnEveryDevice) {
       EXPECT_EQ(testing::difference(Session(engine_).run({x}).at(0), want, 1e-3, 0.02 * largest_of(want)), "")
           << device << ' ' << capability;
       const bool own = device != std::string_view("cpu") && capability >= 89;
-      if (device != std::string_view("cpu"))
+      if (device != std::string_view("cpu")) {
         for (const auto& [name, dtype] : products()) EXPECT_EQ(dtype, own ? DType::f8e4m3fn : DType::f32) << capability;
+      }
     }
   }
 }

@@ -35,10 +35,11 @@ bool share_texts(const Problem& a, const Problem& b) {
       for (size_t j = 0; j < first.jobs.size(); ++j) {
         shared &= first.jobs[j].source == second.jobs[j].source;
         // What reads the numbers finds them in the kernel's Parameters.
-        if (first.jobs[j].source.text.find("(p.numbers") != std::string::npos)
+        if (first.jobs[j].source.text.find("(p.numbers") != std::string::npos) {
           EXPECT_TRUE(std::ranges::any_of(cuda::included_texts(first.jobs[j].source.text), [](const auto& included) {
             return included.text.find("\nNUMBERS\n") != included.text.npos;
           })) << recipe->name;
+        }
         differ |= first.jobs[j].parameters != second.jobs[j].parameters;
         ++kernels;
       }

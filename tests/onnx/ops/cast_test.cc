@@ -62,8 +62,9 @@ TEST(SmallTypes, EveryCodeIsTheNumberThatItsCastGivesBack) {
     EXPECT_TRUE(numbers.same_bits(stored.converted(DType::f32))) << name_of(dtype);
     const Tensor back = run_node(cast_to(type, numbers))[0];
     for (int i = 0; i < count; ++i)
-      if (std::isfinite(numbers.data<float>()[i]))
+      if (std::isfinite(numbers.data<float>()[i])) {
         EXPECT_EQ(back.raw()[size_t(i)], stored.raw()[size_t(i)]) << name_of(dtype) << i;
+      }
   }
 }
 
