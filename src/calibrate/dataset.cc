@@ -85,6 +85,7 @@ void fit_batches(const Graph& graph, const Dataset& data, const Parts& parts, Ca
     Dims dims = sample[i].dims(), least = dims;
     if (data.has_samples(i)) dims[0] = batch, least[0] = rest;
     options.shapes[graph.value(graph.inputs()[i]).name] = {least, dims, dims};
+    options.buckets.clear();
   }
 }
 

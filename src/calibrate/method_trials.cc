@@ -73,6 +73,7 @@ struct MethodTrials::Candidate {
 
 MethodTrials::MethodTrials(const Observation& seen, const PlacementOptions& placement, BuildOptions options) {
   options.shapes = seen.shapes;
+  options.buckets.clear();
   const auto reference = trial_engine(seen.graph, options);
   std::vector<TensorType> types;
   for (const PortInfo& input : reference->inputs()) inputs_.push_back(input.name);

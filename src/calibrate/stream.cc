@@ -128,6 +128,7 @@ void StreamCalibration::start(const std::vector<Tensor>& inputs, int64_t count) 
       range.max[0] = std::max(kMostSamples, range.opt[0]);
     }
     options_.shapes[ports_[i].name] = std::move(range);
+    options_.buckets.clear();
     // A first dimension that the model fixes is not that of the samples where theirs is open.
     sampled_.push_back(!shape.empty() && inputs[i].dims()[0] == inputs[size_t(counted - ports_.begin())].dims()[0] &&
                        shape[0].is_constant() == counted->type.shape[0].is_constant());

@@ -155,8 +155,10 @@ ModelLimits limits_of(const ModelFlags& flags) {
 
 void add_shape_flag(Command& verb, ModelFlags& flags) {
   verb.in(kBuilding)
-      .add_option("--buckets", flags.buckets,
-                  "batch sizes to tune for within a range of --shapes, e.g. 1,8,32; by default 1, 2, 4, 8, ...")
+      .add_option(
+          "--buckets", flags.buckets,
+          "batch sizes to tune for, e.g. 1,8,32, where the first axis is open or has a range in --shapes; by default "
+          "1, 2, 4, 8, ... of the range")
       .delimiter(',');
   verb.in(kBuilding)
       .add_option("--shapes", flags.shapes,
@@ -363,6 +365,7 @@ static BuildOptions shown_build(const ModelFlags& flags, const std::string& path
 
 static void put_shapes(BuildOptions& options, const std::map<std::string, Dims>& shapes) {
   for (const auto& [name, dims] : shapes) options.shapes[name] = {dims, dims, dims};
+  if (!shapes.empty()) options.buckets.clear();
 }
 
 std::shared_ptr<const Engine> load_or_build(const std::string& path, const ModelFlags& flags, const Context& context,
@@ -382,6 +385,7 @@ std::shared_ptr<const Engine> load_or_build(const std::string& path, const Model
         {flags.activation_scales_given, "--activation-scales"},
         {keeps(flags), "--keep-first, --keep-last, --keep-fp32, --keep-bf16 or --keep-fp16"},
         {!flags.shapes.empty(), "--shapes"},
+        {!flags.buckets.empty(), "--buckets"},
         {flags.cache != 0, "--cache"},
         {flags.device_given && flags.device != engine->info().device, "--device"},
         {!flags.workspace.empty(), "--workspace"},

@@ -82,6 +82,7 @@ std::shared_ptr<const Engine> DataModel::engine(const Dataset& data, const Batch
   }
   options.preprocess = data.preprocess();
   options.batch_buckets = false;
+  options.buckets.clear();
   if (!measured) options.measure = options.segments = false;
   auto read = std::exchange(read_, std::nullopt);  // a build that fails has used it up
   return engine_ = read ? build_engine(*model_, std::move(*read), options) : build_engine(*model_, options);

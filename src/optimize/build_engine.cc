@@ -708,8 +708,10 @@ Graph optimised_graph(Graph graph, EngineInfo& info, const BuildOptions& asked) 
     std::string& said = info.preprocess[name];
     said = text_of(over(parse_preprocess(said), named_preprocess(words)));
   }
-  for (const auto& profile : options.profiles) info.profiles.push_back(complete_shapes(graph, profile, info.notes));
-  info.shapes = info.profiles.empty() ? complete_shapes(graph, options.shapes, info.notes) : around(info.profiles);
+  for (const auto& profile : options.profiles)
+    info.profiles.push_back(complete_shapes(graph, profile, options.buckets, info.notes));
+  info.shapes = info.profiles.empty() ? complete_shapes(graph, options.shapes, options.buckets, info.notes)
+                                      : around(info.profiles);
   if (info.profiles.size() == 1) info.profiles.clear();
   // What is fixed is put in before the passes: they see more.
   std::vector<Dims> low, high;

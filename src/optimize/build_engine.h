@@ -50,8 +50,10 @@ struct BuildOptions {
   // Instead of `shapes`: several sets of ranges. The engine takes shapes that one of them holds, and is tuned for what
   // each of them asks for.
   std::vector<std::map<std::string, ShapeRange>> profiles;
-  bool batch_buckets = true;                   // false: of a range of batches only opt is tuned
-  std::vector<int64_t> buckets;                // the batches that are tuned, within the range; empty: powers of two
+  bool batch_buckets = true;  // false: of a range of batches only opt is tuned
+  // The batches that are tuned, within the range of the first axis: their own where it is open and has none. Empty:
+  // powers of two. Who replaces shapes clears them.
+  std::vector<int64_t> buckets;
   std::string timing_cache;                    // file; "": none
   std::shared_ptr<SharedTimingCache> timings;  // instead of a file: read and extended
   // The program, with arguments, that times candidates of other libraries on a GPU (tune/helper.h), and of which

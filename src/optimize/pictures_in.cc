@@ -136,7 +136,7 @@ Graph take_pictures(const Graph& graph, EngineInfo& info, BuildOptions& options)
   options.preprocess.clear();  // it is said in `info` now
   // Completed here, so that notes and errors have the axes of the model.
   const auto turn = [&](std::map<std::string, ShapeRange>& shapes) {
-    shapes = complete_shapes(graph, shapes, info.notes);
+    shapes = complete_shapes(graph, shapes, options.buckets, info.notes);
     for (const std::string& name : turned) {
       ShapeRange& range = shapes.at(name);
       range = {as_pictures(range.min), as_pictures(range.opt), as_pictures(range.max)};

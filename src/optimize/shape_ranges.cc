@@ -26,7 +26,10 @@ std::string text_of(const Dims& dims) {
 }  // namespace
 
 std::map<std::string, ShapeRange> complete_shapes(const Graph& graph, std::map<std::string, ShapeRange> shapes,
+                                                  const std::vector<int64_t>& buckets,
                                                   std::vector<std::string>& notes) {
+  const auto [least, largest] = std::ranges::minmax(buckets.empty() ? std::vector<int64_t>{1} : buckets);
+  if (least < 1) fail(ErrorKind::usage, "a plan for batch ", least, " is asked for; a batch is 1 or more");
   const auto& inputs = graph.inputs();
   const auto names = [&] {
     std::string all;
@@ -62,22 +65,34 @@ std::map<std::string, ShapeRange> complete_shapes(const Graph& graph, std::map<s
       continue;
     }
     Dims dims;
+    bool every_bucket = false;
     for (size_t i = 0; i < input.type.shape.size(); ++i) {
       const Dim& dim = input.type.shape[i];
       if (dim.is_constant()) dims.push_back(dim.value());
       else if (i == 0) {
-        dims.push_back(1);
-        notes.push_back(concat("the first axis of '", input.name, "' ('", dim, "') is open: built for 1; --shapes ",
-                               input.name, "=", example_shape(input.type), " chooses another"));
+        dims.push_back(largest);
+        every_bucket = true;
+        const std::string built = least == largest ? concat(largest) : concat(least, " to ", largest);
+        notes.push_back(concat("the first axis of '", input.name, "' ('", dim, "') is open: built for ", built,
+                               "; --shapes ", input.name, "=", example_shape(input.type), " chooses another"));
       } else {
         if (open.empty()) open = concat("axis ", i, " of the input '", input.name, "' ('", dim, "') is open");
         missing += concat(" --shapes ", input.name, "=", example_shape(input.type));
         break;
       }
     }
-    shapes[input.name] = {dims, dims, dims};
+    ShapeRange& range = shapes[input.name] = {dims, dims, dims};
+    if (every_bucket) range.min[0] = least;
   }
   if (!open.empty()) fail(ErrorKind::usage, open, ": add", missing, " (or MIN:OPT:MAX)");
+  const auto takes_them = [least, largest](const auto& shape) {
+    const ShapeRange& range = shape.second;
+    return !range.opt.empty() && (range.min[0] != range.max[0] || (least == largest && range.opt[0] == least));
+  };
+  if (!buckets.empty() && std::ranges::none_of(shapes, takes_them))
+    fail(ErrorKind::usage, "plans for batches ", least, " to ", largest,
+         " are asked for, and no input has a first axis of several sizes: give it a range in --shapes, or export the "
+         "model with an open first axis");
   return shapes;
 }
 
