@@ -113,7 +113,7 @@ PreprocessOptions DataFlags::pictures() const {
   if (p.scale == 0) fail(ErrorKind::usage, "--scale needs a factor other than zero, not '", scale, "'");
   if (bgr) p.channels = ChannelOrder::bgr;
   if (!layout.empty()) p.layout = layout == "nchw" ? PixelLayout::nchw : PixelLayout::nhwc;
-  if (filter == "bicubic") p.filter = ResizeFilter::bicubic;
+  if (!filter.empty()) p.filter = filter == "bicubic" ? ResizeFilter::bicubic : ResizeFilter::bilinear;
   return preprocess.empty() ? p : over(named_preprocess(preprocess), p);
 }
 

@@ -143,6 +143,7 @@ class DatasetOpener {
   }
 
   Dataset finish() {
+    refuse_unused();
     settle_text();
     for (const auto& column : data_.columns_)
       if (column.random && !column.spec.whole) {
@@ -160,6 +161,18 @@ class DatasetOpener {
 
  private:
   using Column = Dataset::Column;
+
+  // What was said of pictures or of tables, where the data are neither.
+  void refuse_unused() const {
+    const bool pictures =
+        std::ranges::any_of(data_.columns_, [](const Column& column) { return !column.pictures.empty(); });
+    if (const std::string said = text_of(options_.preprocess); !said.empty() && !pictures && !path_.empty())
+      fail(ErrorKind::usage, "it was said how pictures are prepared (", said, "), and '", path_,
+           "' has none: arrays are taken as they are");
+    if (!options_.label_column.empty() && !is_table_ && !path_.empty())
+      fail(ErrorKind::usage, "the label's column '", options_.label_column, "' is of CSV files, and '", path_,
+           "' is none");
+  }
 
   // The readers put the path in front of their own messages; this does it for the rest.
   template <class Body>
@@ -320,6 +333,7 @@ class DatasetOpener {
   void add_csv(const std::vector<size_t>& which) {
     const size_t index =
         with_context([&] { return concat("'", path_, "'"); }, [&] { return single(which, "a CSV file"); });
+    is_table_ = true;
     CsvTable table = read_csv(path_, options_.label_column, most_fields(inputs_[index].type));
     named([&] {
       add_array(index, tensor_from_csv(table, inputs_[index]));
@@ -474,6 +488,7 @@ class DatasetOpener {
   TextInputs text_;
   std::vector<int64_t> lengths_;  // of samples of token ids; empty: not told
   std::string path_;              // of the data being added
+  bool is_table_ = false;         // some of them are CSV
   Dataset data_;
 };
 

@@ -115,6 +115,33 @@ TEST(PictureFolder, OnePictureThatCannotBeReadOrNoneThatCanIsAnError) {
   EXPECT_CONTAINS(none.err, "none of the 2 pictures of 'bad' can be read; the first: 'bad/a.png'");
 }
 
+TEST(PictureFlags, BilinearGoesBeforeAPresetThatIsBicubic) {
+  const std::string folder = digits_in_pictures();
+  const auto answer = [&](const std::string& flags) {
+    const Outcome outcome =
+        temper(folder, "run m.onnx --input photos/5/0.png --resize 12 --no-measure --json " + flags);
+    EXPECT_EQ(outcome.code, 0) << flags << ": " << outcome.err;
+    return outcome.out;
+  };
+  const std::string words = "--preprocess 'filter=bicubic' ", bilinear = answer("--filter bilinear");
+  EXPECT_NE(answer(words), bilinear);
+  EXPECT_EQ(answer(words + "--filter bilinear"), bilinear);
+}
+
+TEST(PictureFlags, AreRefusedWhereTheDataAreArrays) {
+  const std::string folder = digits_in_pictures();
+  run_python(folder, "np.savez('d.npz', image=np.ones((4, 1, 8, 8), 'f4'))");
+  for (const char* verb : {"run m.onnx --no-measure --input d.npz ", "evaluate m.onnx --no-measure --data d.npz ",
+                           "calibrate m.onnx -o r.json --data d.npz "}) {
+    const Outcome mean = temper(folder, std::string(verb) + "--mean 0.5");
+    EXPECT_EQ(mean.code, 2) << verb << mean.err;
+    EXPECT_CONTAINS(mean.err, "how pictures are prepared (mean=0.5), and 'd.npz' has none");
+    const Outcome column = temper(folder, std::string(verb) + "--label-column foo");
+    EXPECT_EQ(column.code, 2) << verb << column.err;
+    EXPECT_CONTAINS(column.err, "the label's column 'foo' is of CSV files");
+  }
+}
+
 TEST(PictureFlags, FractionsAreNumbersInMeanStdAndScale) {
   const std::string folder = digits_in_pictures();
   const auto answer = [&](const std::string& flags) {
