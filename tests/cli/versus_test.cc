@@ -120,6 +120,18 @@ TEST_F(Versus, ASweepFindsEachEnginesBestSetting) {
   EXPECT_EQ(json.at("rounds")[0].at("engines")[0].at("batch"), 1);
 }
 
+TEST_F(Versus, StreamsThatAreNamedAreMeasuredOrRefused) {
+  const std::string versus =
+      "versus m.onnx --rounds 2 --duration 0.01s --quick --no-measure --python '" TEMPER_PYTHON "' --with onnxruntime ";
+  const Outcome refused = temper(folder_, versus + "--threads 4 --streams 100000");
+  EXPECT_EQ(refused.code, 2) << refused.err;
+  EXPECT_CONTAINS(refused.err, "--streams 100000 with 4 threads each takes 400000 cores");
+  const Outcome alone = temper(folder_, versus + "--streams 100000");
+  EXPECT_EQ(alone.code, 2) << alone.err;
+  EXPECT_CONTAINS(alone.err, "--streams 100000 with 1 thread each takes 100000 cores");
+  EXPECT_EQ(temper(folder_, versus + "--threads 1 --streams 1,100000").code, 2);
+}
+
 TEST_F(Versus, APlanIsRefused) {
   ASSERT_EQ(temper(folder_, "build m.onnx -o m.plan --quick --quiet").code, 0);
   EXPECT_EQ(temper(folder_, "versus m.plan").code, int(ErrorKind::usage));

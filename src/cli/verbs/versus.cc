@@ -160,11 +160,27 @@ class Contest {
     if (batches.empty())
       batches = options_.sweep && batch_is_open ? std::vector<int64_t>{1, 8, 32} : std::vector<int64_t>{1};
     std::vector<Setting> all;
+    // What was named is measured or refused. What a sweep makes up is left out where the cores do not suffice.
+    const bool threads_named = !options_.threads.empty(), streams_named = !options_.streams.empty();
     for (const int64_t batch : batches)
-      for (const int count : threads)
-        for (const int stream : streams)
-          if (stream == 1 || count * stream <= cores) all.push_back({"temper", count, stream, batch});
+      for (const int stream : streams) {
+        const bool shared = !threads_named && !options_.sweep;  // the cores, by the streams
+        const std::vector<int> counts = shared ? std::vector<int>{std::max(1, cores / stream)} : threads;
+        bool fits = false;
+        for (const int count : counts) {
+          const bool room = stream == 1 || count * stream <= cores;
+          if (!room && threads_named && streams_named) refuse(stream, count, cores);
+          if (room) all.push_back({"temper", count, stream, batch});
+          fits |= room;
+        }
+        if (!fits && streams_named) refuse(stream, counts.front(), cores);
+      }
     return all;
+  }
+
+  [[noreturn]] static void refuse(int streams, int threads, int cores) {
+    fail(ErrorKind::usage, "--streams ", streams, " with ", threads, threads == 1 ? " thread" : " threads",
+         " each takes ", streams * threads, " cores, and there are ", cores, ": give fewer");
   }
 
   // Builds Temper's plan for a setting once, and writes its inputs.
