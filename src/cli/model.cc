@@ -18,6 +18,7 @@
 #include "measure/clock.h"
 #include "onnx/import.h"
 #include "optimize/model_source.h"
+#include "optimize/precision.h"
 #include "tune/default_cache.h"
 
 namespace temper::cli {
@@ -200,10 +201,13 @@ void add_keep_flags(Command& verb, ModelFlags& flags) {
                                 "int8+fp16, fp8+fp16: names of the layers to keep in fp16, separated by commas");
 }
 
-void drop_keep_flags(ModelFlags& flags) {
+void drop_int8_flags(ModelFlags& flags) {
+  if (quantizes(flags.precision)) return;
   flags.keep_first = flags.keep_last = false;
   flags.activation_scales = ModelFlags().activation_scales;
-  for (std::string* names : {&flags.keep_fp32, &flags.keep_bf16, &flags.keep_fp16}) names->clear();
+  flags.keep_bf16.clear(), flags.keep_fp16.clear();
+  if (flags.precision == "fp32") flags.keep_fp32.clear();
+  if (flags.precision != "fp16") flags.calibration.clear();
 }
 
 bool keeps(const ModelFlags& flags) {

@@ -50,7 +50,9 @@ void add_cache_flag(Command& verb, ModelFlags& flags);
 void add_activation_scales(Command& verb, ModelFlags& flags);
 void add_keep_flags(Command& verb, ModelFlags& flags);  // --keep-first --keep-last --keep-fp32 --keep-bf16 --keep-fp16
 bool keeps(const ModelFlags& flags);                    // any of them is given
-void drop_keep_flags(ModelFlags& flags);                // and --activation-scales: what belongs to int8
+// In a list of precisions, what this one does not take: --calibration, --activation-scales, and of what is kept all but
+// the layers that it can keep in f32. FP16 looks in the ranges for values that it does not hold.
+void drop_int8_flags(ModelFlags& flags);
 void add_qdq_flag(Command& verb, ModelFlags& flags);
 void add_tuning_flags(Command& verb, ModelFlags& flags);  // --timing-cache --no-timing-cache --workspace
                                                           // --time-limit --quick --no-measure

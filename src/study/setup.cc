@@ -70,6 +70,18 @@ StudyParts split(const Dataset& data, const StudyOptions& options) {
   return parts;
 }
 
+// The batch that --shapes says, of a range the one it is tuned for; 1 where it says none.
+int64_t batch_of(const std::vector<InputSpec>& specs, const std::map<std::string, ShapeRange>& shapes) {
+  for (const InputSpec& spec : specs) {
+    auto found = shapes.find(spec.name);
+    if (found == shapes.end() && specs.size() == 1) found = shapes.find("");
+    if (found != shapes.end() && !spec.type.shape.empty() && !spec.type.shape[0].is_constant() &&
+        !found->second.opt.empty())
+      return found->second.opt[0];
+  }
+  return 1;
+}
+
 std::string stem_of(const StudyOptions& options) {
   return options.output + "/" + std::filesystem::path(options.model).stem().string();
 }
@@ -121,6 +133,8 @@ StudySetup set_up(const StudyOptions& options) {
   check_files(files_of(options, precisions));
   ImportedModel model = import_onnx(options.model, {{}, options.build.limits});
   std::vector<InputSpec> specs = input_specs(model, options.model);
+  if (!options.build.buckets.empty())
+    fail(ErrorKind::usage, "--buckets are batches of one plan, and a study is of one batch; leave --buckets out");
   fix_sizes(specs, options.build.shapes);
   Dataset data = options.data.open(specs);
   StudyParts parts = split(data, options);
@@ -130,7 +144,7 @@ StudySetup set_up(const StudyOptions& options) {
   const int64_t fixed = fixed_batch(model.graph, data);
   if (fixed && options.batch && options.batch != fixed)
     fail(ErrorKind::usage, "the model takes batches of ", fixed, ", not of ", options.batch, "; leave --batch out");
-  const int64_t batch = fixed ? fixed : options.batch ? options.batch : 1;
+  const int64_t batch = fixed ? fixed : options.batch ? options.batch : batch_of(specs, options.build.shapes);
   auto shapes = shapes_of_data(model.graph, data, batch);
   return {options, std::move(model),      std::move(data),    std::move(parts),
           budget,  std::move(precisions), std::move(skipped), batch,

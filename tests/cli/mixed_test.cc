@@ -55,6 +55,15 @@ TEST(MixedBf16, LayersThatLoseMostGoBackToFp32UntilTheBudgetHolds) {
                                  " convolutions and products in bf16");
 }
 
+TEST(MixedBf16, ALayerThatIsKeptStaysInFp32InAListOfPrecisions) {
+  const std::string folder = test_folder();
+  ASSERT_EQ(temper(folder, "zoo digits_cnn -o d.onnx").code, 0);
+  const Outcome wrong =
+      temper(folder, "bench d.onnx --no-measure --duration 0.05s --precision fp32,bf16 --keep-fp32 nonsense");
+  EXPECT_NE(wrong.code, 0);
+  EXPECT_CONTAINS(wrong.err, "'nonsense'");
+}
+
 TEST(MixedBf16, WhatMeansNothingIsRefused) {
   const std::string folder = test_folder();
   EXPECT_EQ(temper(folder, "zoo digits_cnn -o m.onnx").code, 0);

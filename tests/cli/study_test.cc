@@ -253,6 +253,9 @@ TEST(StudyVerb, WrongUseEndsWithOneMessage) {
   refused(2, "--data x.npy --max-drop 101%", "like 0.5%");
   refused(2, "--data x.npy --metric bleu", "there are top1");
   refused(2, "--data x.npy --shapes other=1x8", "which the model does not have");
+  refused(2, "--data x.npy --buckets 1,8", "a study is of one batch; leave --buckets out");
+  refused(2, "--data x.npy --config nofile.toml", "--config is of a file of models, and a model is named");
+  refused(2, "--data x.npy --only digits", "--only is of a file of models, and a model is named");
   refused(3, "--data none.npy", "none.npy");
 }
 

@@ -57,10 +57,7 @@ ModelFlags flags_for(const Options& options, const std::string& precision, int t
   if (precision.empty()) return flags;
   flags.precision = precision;
   flags.precision_given = true;
-  if (!quantizes(precision) && options.precisions.size() > 1) {  // these are for int8 alone
-    flags.calibration.clear();
-    drop_keep_flags(flags);
-  }
+  if (options.precisions.size() > 1) drop_int8_flags(flags);
   return flags;
 }
 

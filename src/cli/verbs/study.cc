@@ -5,6 +5,8 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <set>
+#include <type_traits>
 
 #include "backends/devices.h"
 #include "base/log.h"
@@ -35,6 +37,7 @@ struct Options {
   uint64_t seed = 0;
   bool force = false;
   ConfigFlags config;
+  std::set<std::string> flags_given;  // on the command line, by name
 };
 
 std::vector<std::string> precisions_of(const std::string& text) {
@@ -71,7 +74,7 @@ std::string command_of(const Options& options, const BuildOptions& build, const 
   flags.precision = build.precision;
   flags.calibration = build.calibration;
   flags.shapes = shape_flags(build.shapes);
-  if (!quantizes(build.precision)) drop_keep_flags(flags);
+  drop_int8_flags(flags);
   keep_also(flags, raised);
   return build_command(flags, options.model);
 }
@@ -125,36 +128,40 @@ Json run_one(Options options, Context& context) {
   return study.record;
 }
 
-// What the file says goes before what flags say of all of its models.
+// What the command line says of all models of the file goes before what the file says.
 Options of_config(const Options& given, const ConfiguredModel& model) {
   Options options = given;
   options.model = model.model;
   options.data = model.data;
   options.output = model.output;
-  const auto take = [](std::string& to, const std::string& said) {
-    if (!said.empty()) to = said;
+  const auto take = [&](const char* flag, auto& to, const auto& said) {
+    if (said != std::remove_cvref_t<decltype(said)>() && !given.flags_given.contains(flag))
+      to = std::remove_cvref_t<decltype(to)>(said);
   };
-  take(options.flags.precision, model.precision);
-  take(options.flags.device, model.device);
-  take(options.max_drop, model.max_drop);
-  take(options.metric, model.metric);
-  take(options.method, model.method);
-  take(options.raise_to, model.raise_to);
-  take(options.duration, model.duration);
-  take(options.classes, model.output_name);
-  take(options.data_flags.preprocess, model.preprocess);
-  take(options.data_flags.class_names, model.class_names);
-  if (!model.shapes.empty()) options.flags.shapes = model.shapes;
-  if (model.threads) options.flags.threads = int(model.threads);
-  if (model.batch) options.batch = model.batch;
-  if (model.samples) options.samples = model.samples;
-  if (model.calibration_samples) options.calibration_samples = model.calibration_samples;
+  take("--precision", options.flags.precision, model.precision);
+  take("--device", options.flags.device, model.device);
+  take("--max-drop", options.max_drop, model.max_drop);
+  take("--metric", options.metric, model.metric);
+  take("--method", options.method, model.method);
+  take("--raise-to", options.raise_to, model.raise_to);
+  take("--duration", options.duration, model.duration);
+  take("--output-name", options.classes, model.output_name);
+  take("--preprocess", options.data_flags.preprocess, model.preprocess);
+  take("--class-names", options.data_flags.class_names, model.class_names);
+  take("--shapes", options.flags.shapes, model.shapes);
+  take("--threads", options.flags.threads, model.threads);
+  take("--batch", options.batch, model.batch);
+  take("--samples", options.samples, model.samples);
+  take("--calibration-samples", options.calibration_samples, model.calibration_samples);
   return options;
 }
 
 void run(const Options& options, Context& context) {
   if (!options.model.empty()) {
     if (options.data.empty() || options.output.empty()) fail(ErrorKind::usage, "a study needs --data and -o");
+    for (const char* flag : {"--config", "--only"})
+      if (options.flags_given.contains(flag))
+        fail(ErrorKind::usage, flag, " is of a file of models, and a model is named; leave one of them out");
     const Json record = run_one(options, context);
     if (context.json) std::fputs(json_text(record).c_str(), stdout);
     return;
@@ -228,7 +235,11 @@ void add_study(Command& verb, Context& context) {
                   "output is a sequence");
   add_force_flag(verb, options->force);
   options->data_flags.add_to(verb);
-  verb.callback([options, &context] { run(*options, context); });
+  verb.callback([options, verb, &context] {
+    for (const Option& option : verb.get_options())
+      if (option.given()) options->flags_given.insert(option.name());
+    run(*options, context);
+  });
 }
 
 }  // namespace temper::cli
