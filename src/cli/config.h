@@ -11,7 +11,7 @@
 namespace temper::cli {
 
 struct ConfiguredGate {
-  std::string baseline, result, max_slowdown = "3%";
+  std::string baseline, result, max_slowdown;  // empty: what the flag says
   bool strict = false;
 };
 // One table [models.NAME], with what [defaults] says of all. Texts are as the flags of study take them; paths are made

@@ -78,6 +78,10 @@ model = "m.onnx"
   EXPECT_CONTAINS(studied.out, "second\n");
   EXPECT_CONTAINS(studied.out, "batch 4, 1 thread; ");
   EXPECT_CONTAINS(studied.err, "'without' has no data");
+  const Outcome flags = temper(folder, "study --quick --batch 2 --force");
+  ASSERT_EQ(flags.code, 0) << flags.err;
+  EXPECT_CONTAINS(flags.out, "batch 2, 1 thread; ");  // the command line goes before the file
+  ASSERT_EQ(temper(folder, "study --quick --force").code, 0);
   std::filesystem::copy(folder + "study/second/result.json", folder + "base.json");
   const Outcome gated = temper(folder, "gate --junit gate.xml --json");
   ASSERT_EQ(gated.code, 0) << gated.err;
@@ -86,6 +90,8 @@ model = "m.onnx"
   EXPECT_EQ(json.at("baseline"), "base.json");
   EXPECT_EQ(json.at("runs").size(), 1u);
   EXPECT_CONTAINS(read_file(folder + "gate.xml"), "tests=\"1\"");
+  EXPECT_CONTAINS(temper(folder, "gate --max-slowdown 90%").out, "limit: 90%");
+  EXPECT_CONTAINS(temper(folder, "gate base.json base.json --only second").err, "--config and --only choose models");
   EXPECT_CONTAINS(temper(folder, "gate --only third").err, "names second, without");
   EXPECT_EQ(temper(folder, "gate base.json").code, 2);
 }

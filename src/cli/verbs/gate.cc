@@ -19,6 +19,7 @@ namespace {
 struct Options {
   std::string baseline, result, max_slowdown = "3%", junit, annotations;
   bool strict = false, force = false;
+  bool limit_given = false, config_given = false;
   ConfigFlags config;
 };
 
@@ -28,6 +29,8 @@ struct Pair {
   ConfiguredGate gate;
 };
 std::vector<Pair> pairs_of(const Options& options) {
+  if (!options.baseline.empty() && options.config_given)
+    fail(ErrorKind::usage, "--config and --only choose models of a file, and results are named; leave one of them out");
   if (!options.baseline.empty() && !options.result.empty())
     return {{"", {options.baseline, options.result, options.max_slowdown, options.strict}}};
   if (!options.baseline.empty()) fail(ErrorKind::usage, "a gate needs two results: the baseline, and the new one");
@@ -45,6 +48,7 @@ std::vector<Pair> pairs_of(const Options& options) {
              file == pair.gate.result ? concat("temper study --only ", model.name, " writes it")
                                       : concat("keep a good result as the baseline: cp ", pair.gate.result, " ", file));
     pair.gate.strict |= options.strict;
+    if (pair.gate.max_slowdown.empty() || options.limit_given) pair.gate.max_slowdown = options.max_slowdown;
     pairs.push_back(std::move(pair));
   }
   if (pairs.empty()) fail(ErrorKind::usage, "no model of '", options.config.path, "' has a table [models.NAME.gate]");
@@ -103,7 +107,11 @@ void add_gate(Command& verb, Context& context) {
   verb.add_flag("--force", options->force,
                 "compare runs that differ in device, threads, shapes, model, ..., and mark the verdict; replace a file "
                 "of another kind");
-  verb.callback([options, &context] { gate(*options, context); });
+  verb.callback([options, verb, &context] {
+    options->limit_given = verb.get_option("--max-slowdown").given();
+    options->config_given = verb.get_option("--config").given() || verb.get_option("--only").given();
+    gate(*options, context);
+  });
 }
 
 }  // namespace temper::cli
