@@ -140,5 +140,28 @@ TEST(Cache, IsShownAndClearedByParts) {
   EXPECT_TRUE(std::filesystem::exists(cache + "/mine.txt"));
 }
 
+// Its path alone is printed: nothing would be cleared.
+TEST(Cache, ThePathIsNotAskedForTogetherWithClearing) {
+  const std::string folder = test_folder();
+  const Outcome refused = temper(folder, "cache --path --clear all");
+  EXPECT_EQ(refused.code, int(ErrorKind::usage));
+  EXPECT_CONTAINS(refused.err, "--path excludes --clear");
+}
+
+TEST(ZooVerb, OptionsOfAModelAreRefusedWithoutItsName) {
+  const std::string folder = test_folder();
+  const auto refused = [&](const std::string& arguments, std::string_view part) {
+    const Outcome outcome = temper(folder, "zoo " + arguments);
+    EXPECT_EQ(outcome.code, int(ErrorKind::usage)) << arguments;
+    EXPECT_CONTAINS(outcome.err, part);
+  };
+  refused("-o f.onnx", "--output is of a model that is written; a name is needed: temper zoo NAME -o f.onnx");
+  refused("--seed 3", "--seed is of a model that is written; a name is needed: temper zoo NAME -o FILE.onnx");
+  refused("--list --opset 17", "--opset is of a model");
+  refused("digits_cnn --list -o f.onnx", "--list writes no model; leave it out, or 'digits_cnn'");
+  EXPECT_CONTAINS(temper(folder, "zoo").out, "digits_cnn");
+  EXPECT_EQ(temper(folder, "zoo --list").out, temper(folder, "zoo").out);
+}
+
 }  // namespace
 }  // namespace temper

@@ -81,7 +81,8 @@ void add_cache(Command& verb, Context& context) {
   auto options = std::make_shared<Options>();
   verb.add_flag("--path", options->path, "print the path of the cache folder alone");
   verb.add_option("--clear", options->clear, "part to remove: timings, kernels or all")
-      .check(one_of({"timings", "kernels", "all"}));
+      .check(one_of({"timings", "kernels", "all"}))
+      .excludes("--path");
   verb.callback([options, &context] { cache(*options, context); });
 }
 

@@ -43,8 +43,18 @@ void add_zoo(Command& verb, Context& context) {
   verb.add_option("--opset", options->zoo.opset, "opset of the ONNX file, 13 to 22 (default 17)");
   add_force_flag(verb, options->force);
   verb.add_flag("--list", options->list, "list the sample models");
-  verb.callback([options, &context] {
-    if (options->list || options->name.empty()) return list(context.json);
+  const auto of_a_model = std::make_shared<std::vector<Option>>();
+  for (const char* name : {"--output", "--seed", "--opset", "--force"}) of_a_model->push_back(verb.get_option(name));
+  verb.callback([options, of_a_model, &context] {
+    if (options->list && !options->name.empty())
+      fail(ErrorKind::usage, "--list writes no model; leave it out, or '", options->name, "'");
+    if (options->name.empty()) {
+      for (const Option& option : *of_a_model)
+        if (option.given())
+          fail(ErrorKind::usage, option.name(), " is of a model that is written; a name is needed: temper zoo NAME -o ",
+               options->output.empty() ? "FILE.onnx" : options->output);
+      return list(context.json);
+    }
     std::vector<std::string> known;
     for (const ZooEntry& entry : zoo_entries()) known.emplace_back(entry.name);
     if (std::find(known.begin(), known.end(), options->name) == known.end())
