@@ -39,9 +39,9 @@ namespace {
 TextCleaner cleaner;
 int write_error = 0;
 
-bool write_all(const std::string& text) {
+bool write_all(const std::string& text, int file = STDOUT_FILENO) {
   for (size_t at = 0; at < text.size();) {
-    const ssize_t written = write(STDOUT_FILENO, text.data() + at, text.size() - at);
+    const ssize_t written = write(file, text.data() + at, text.size() - at);
     if (written < 0 && errno == EINTR) continue;
     if (written <= 0) {
       write_error = errno;
@@ -52,17 +52,23 @@ bool write_all(const std::string& text) {
   return true;
 }
 
-ssize_t write_cleaned(void*, const char* text, size_t size) {
+ssize_t print_cleaned(void*, const char* text, size_t size) {
   return write_all(cleaner.pass(text, size)) ? ssize_t(size) : 0;
 }
 
 }  // namespace
 
 void clean_standard_output() {
-  std::FILE* cleaned = fopencookie(nullptr, "w", {nullptr, write_cleaned, nullptr, nullptr});
+  std::FILE* cleaned = fopencookie(nullptr, "w", {nullptr, print_cleaned, nullptr, nullptr});
   if (!cleaned) return;  // out of memory: the next allocation says so
   std::setvbuf(cleaned, nullptr, isatty(STDOUT_FILENO) ? _IOLBF : _IOFBF, 1 << 16);
   stdout = cleaned;
+}
+
+bool write_cleaned(int file, const std::string& text) {
+  TextCleaner whole;
+  const std::string begun = whole.pass(text.data(), text.size());
+  return write_all(begun + whole.rest(), file);
 }
 
 bool finish_standard_output() {

@@ -19,6 +19,8 @@ class TextCleaner {
 
 // From now on all that is printed to `stdout` is cleaned on its way. Call once, before anything is printed.
 void clean_standard_output();
+// A text to another file, cleaned. False where it could not be written, with errno as the system set it.
+bool write_cleaned(int file, const std::string& text);
 // False where something could not be written, with errno as the system set it. Nothing may be printed after it.
 bool finish_standard_output();
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The program: THE list of verbs, the options that all of them have, and the exit code.
+#include <fcntl.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
@@ -201,9 +202,16 @@ class JsonFile {
         fail(ErrorKind::usage, "--json '", path_, "' is one of the files of this command; name another one to write");
     if (kind_of_file(path_) == FileKind::other && !read_file(path_).starts_with('{'))
       fail(ErrorKind::usage, "--json '", path_, "' is a file that Temper did not write; name another one");
+    printed_ = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
     taken_ = std::tmpfile();
     if (!taken_ || dup2(fileno(taken_), STDOUT_FILENO) < 0)
       fail(ErrorKind::machine, "no temporary file can be made: ", std::strerror(errno));
+  }
+  bool is_given() const { return !path_.empty(); }
+  // To standard output as it was before the file took its place.
+  void print_beside(const std::string& text) const {
+    if (!write_cleaned(printed_, text))
+      fail(ErrorKind::machine, "what was printed could not be written: ", std::strerror(errno));
   }
   void write() const {
     if (path_.empty()) return;
@@ -214,6 +222,7 @@ class JsonFile {
  private:
   std::string path_;
   FILE* taken_ = nullptr;
+  int printed_ = -1;  // standard output as it was
 };
 
 // What --help and --version print.
@@ -304,6 +313,8 @@ int run(int argc, char** argv) {
     try {
       const Words given = words_of(argc, argv);
       json_file.emplace(given.json_file, given.words);
+      if (json_file->is_given())
+        context.print_beside_json = [&](const std::string& text) { json_file->print_beside(text); };
       clean_standard_output();
       const bool own_words = argc > 1 && std::any_of(std::begin(verbs), std::end(verbs), [&](const Verb& verb) {
                                return verb.own_words && std::string_view(argv[1]) == verb.name;

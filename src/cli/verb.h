@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A verb is a function that adds its options to a command and sets its callback. THE verb list is in main.cc.
 #pragma once
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -15,7 +16,9 @@ struct Context {
   int verbosity = 0;                   // -1 --quiet, 0, 1 -v
   std::string command;                 // as the user gave it, quoted for a shell: results keep it
   std::vector<std::string> arguments;  // as they were given, without the program's name
-  int exit_code = 0;                   // a verb sets 1 where a check failed; errors set their own
+  // --json=FILE: prints lines to standard output, which the file leaves to them. Empty without it.
+  std::function<void(const std::string&)> print_beside_json;
+  int exit_code = 0;  // a verb sets 1 where a check failed; errors set their own
 };
 
 // Where standard error is a terminal, progress is redrawn in place; elsewhere it is plain lines.

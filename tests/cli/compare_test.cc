@@ -151,5 +151,29 @@ open('cut.json', 'w').write('{"schema": "temper.result/1", "env')
   EXPECT_EQ(temper(folder, "gate other.json other.json --max-slowdown 3").code, 2);
 }
 
+TEST(GateVerb, AnnotationsArePrintedBesideAFileOfJsonAndRefusedBesideJsonItself) {
+  const std::string folder = test_folder();
+  ASSERT_EQ(temper(folder, "zoo digits_cnn -o m.onnx --quiet").code, 0);
+  ASSERT_EQ(temper(folder, "bench m.onnx --no-measure --threads 1 --iterations 5 --batch 1,4 --json two.json").code, 0);
+  run_python(folder, R"(
+import json
+result = json.load(open('two.json'))
+result['runs'].pop()
+json.dump(result, open('one.json', 'w'))
+)");
+  const std::string gate = "gate two.json one.json --annotations github ";
+  const Outcome beside = temper(folder, gate + "--json=gate.json");
+  EXPECT_EQ(beside.code, 0) << beside.err;
+  EXPECT_CONTAINS(beside.out, "::warning title=temper gate%3A one.json");
+  EXPECT_EQ(beside.out.find('{'), std::string::npos) << beside.out;
+  EXPECT_EQ(nlohmann::json::parse(read_file(folder + "gate.json")).at("baseline"), "two.json");
+  for (const char* json : {"--json", "--json=-"}) {
+    const Outcome refused = temper(folder, gate + json);
+    EXPECT_EQ(refused.code, 2);
+    EXPECT_EQ(refused.out, "");
+    EXPECT_CONTAINS(refused.err, "--annotations are lines of the log; --json=FILE leaves the output to them");
+  }
+}
+
 }  // namespace
 }  // namespace temper

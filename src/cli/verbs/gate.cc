@@ -56,6 +56,9 @@ std::vector<Pair> pairs_of(const Options& options) {
 }
 
 void gate(const Options& options, Context& context) {
+  if (context.json && !context.print_beside_json && !options.annotations.empty())
+    fail(ErrorKind::usage,
+         "--json prints JSON alone, and --annotations are lines of the log; --json=FILE leaves the output to them");
   const std::vector<Pair> pairs = pairs_of(options);
   const Output junit{options.junit, FileKind::junit, options.force, "--junit"};
   UsedFiles files{{}, {}, {junit}};
@@ -71,16 +74,20 @@ void gate(const Options& options, Context& context) {
     if (gated.failed()) context.exit_code = int(ErrorKind::check_failed);
     if (name.empty()) json = json_of(gated);
     else json[name] = json_of(gated);
-    if (context.json) continue;
+    std::string annotations;
+    if (!options.annotations.empty())
+      annotations =
+          annotations_of(gated, options.annotations == "github" ? AnnotationStyle::github : AnnotationStyle::azure);
+    if (context.json) {
+      if (!annotations.empty()) context.print_beside_json(annotations);
+      continue;
+    }
     if (!name.empty()) std::printf("%s%s\n", all.size() > 1 ? "\n" : "", printable(name).c_str());
     print_table(table_of(gated));
     print_text(concat("limit: ", said.max_slowdown,
                       " slower than the baseline; FAIL where the whole interval lies beyond it, PASS where none of it "
                       "does"));
-    if (!options.annotations.empty()) {
-      const auto style = options.annotations == "github" ? AnnotationStyle::github : AnnotationStyle::azure;
-      std::fputs(annotations_of(gated, style).c_str(), stdout);
-    }
+    std::fputs(annotations.c_str(), stdout);
   }
   if (!junit.path.empty()) write_file_atomically(junit, junit_of(all));
   if (context.json) std::fputs(json_text(json).c_str(), stdout);
