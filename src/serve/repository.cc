@@ -142,6 +142,17 @@ std::string inputs_of_pictures(const PlanFile& plan) {
   return concat("input [ ", list, " ]\n");
 }
 
+// Of a model whose configuration is there and stays.
+void check_says_no_configuration(const ServedModel& model) {
+  for (const auto& [said, option] : {std::pair(model.instances > 0, "--instances"),
+                                     {model.max_delay_us >= 0, "--max-delay"},
+                                     {!model.labels.empty(), "--labels"},
+                                     {model.encoded_pictures, "--encoded-pictures"}})
+    if (said)
+      fail(ErrorKind::usage, "'", model.name, "' is there and its config.pbtxt stays; leave ", option,
+           " out, or edit that file");
+}
+
 }  // namespace
 
 void check_model_name(const std::string& name) {
@@ -185,10 +196,11 @@ std::string config_of(const ServedModel& model, bool foreign) {
 std::string add_to_repository(const std::string& repository, const ServedModel& model, bool foreign) {
   check_model_name(model.name);
   if (model.plans.empty()) fail(ErrorKind::usage, "a model needs a plan");
+  const fs::path folder = fs::path(repository) / model.name;
+  if (fs::exists(folder / "config.pbtxt")) check_says_no_configuration(model);
   const std::string config = config_of(model, foreign);
   const bool only = model.plans.size() == 1;
   make_folders(repository);
-  const fs::path folder = fs::path(repository) / model.name;
   const bool is_new = !fs::exists(folder);
   const int64_t version = model.version ? model.version : version_after(folder);
   if (version < 1) fail(ErrorKind::usage, "a version is a number from 1 on, not ", version);

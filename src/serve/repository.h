@@ -31,8 +31,8 @@ std::string config_of(const ServedModel& model, bool foreign);
 // Adds a version to the repository, which is made where it is missing, and the model's configuration where it has none.
 // Plans are hard links where the file system can make them, so that they take no room and stay what they are when
 // another one replaces the file; otherwise copies. Whoever reads the repository meanwhile sees the version whole or not
-// at all. Returns the version's folder. Throws Error{usage} for a version that is there, Error{bad_file} for what is no
-// plan, and Error{machine}.
+// at all. Returns the version's folder. Throws Error{usage} for a version that is there, and for instances, a delay,
+// labels or encoded pictures of a model that has a configuration; Error{bad_file} for what is no plan; Error{machine}.
 std::string add_to_repository(const std::string& repository, const ServedModel& model, bool foreign);
 
 }  // namespace temper

@@ -42,6 +42,34 @@ TEST(RepositoryVerb, AddsVersionsAndSaysWhere) {
   EXPECT_FALSE(fs::exists(folder + "/r/pictures"));
 }
 
+TEST(RepositoryVerb, OptionsOfANewModelAreRefusedOfAKnownOne) {
+  const std::string folder = with_plan();
+  ASSERT_EQ(temper(folder, "repository add r digits digits.plan --instances 2").code, 0);
+  std::ofstream(folder + "/names.txt") << "zero\n";
+  const std::string config = read_file(folder + "/r/digits/config.pbtxt");
+  for (const char* option : {"--instances 4", "--max-delay 0", "--labels names.txt", "--encoded-pictures"}) {
+    const Outcome refused = temper(folder, concat("repository add r digits digits.plan ", std::string_view(option)));
+    EXPECT_EQ(refused.code, 2) << option;
+    const std::string name = std::string(option).substr(0, std::string(option).find(' '));
+    EXPECT_CONTAINS(refused.err, concat("'digits' is there and its config.pbtxt stays; leave ", name, " out"));
+  }
+  EXPECT_FALSE(fs::exists(folder + "/r/digits/labels.txt"));
+  EXPECT_FALSE(fs::exists(folder + "/r/digits/2"));
+  EXPECT_EQ(read_file(folder + "/r/digits/config.pbtxt"), config);
+}
+
+TEST(ServeVerb, OptionsOfPlansAreRefusedOfARepository) {
+  const std::string folder = with_plan();
+  ASSERT_EQ(temper(folder, "repository add r digits digits.plan").code, 0);
+  for (const char* option : {"--instances 4", "--max-delay 0", "--encoded-pictures"}) {
+    const Outcome refused = temper(folder, concat("serve --repository r --dry-run ", std::string_view(option)));
+    EXPECT_EQ(refused.code, 2) << option;
+    EXPECT_EQ(refused.out, "");
+    const std::string name = std::string(option).substr(0, std::string(option).find(' '));
+    EXPECT_CONTAINS(refused.err, name + " is of plans that are served");
+  }
+}
+
 TEST(ServeVerb, ADryRunWritesTheRepositoryAndPrintsTheCommand) {
   const std::string folder = with_plan();
   const Outcome dry = temper(folder,

@@ -66,6 +66,7 @@ TEST(Repository, AVersionIsALinkToThePlanWithAConfigurationBesideIt) {
   std::ofstream(folder + "/r/m/config.pbtxt") << "mine\n";
   fs::create_directory(folder + "/r/m/7");
   fs::create_directory(folder + "/r/m/notes");
+  model.instances = 0, model.max_delay_us = -1;
   EXPECT_EQ(add_to_repository(folder + "/r", model, false), folder + "/r/m/8");
   EXPECT_EQ(read_file(folder + "/r/m/config.pbtxt"), "mine\n");
   EXPECT_EQ(names_in(folder + "/r/m"), (std::vector<std::string>{"1", "7", "8", "config.pbtxt", "notes"}));
@@ -94,6 +95,7 @@ TEST(Repository, WhatCannotBeAddedLeavesTheRepositoryAsItWas) {
   EXPECT_CONTAINS(error_of(ErrorKind::usage, [&] { add_to_repository(folder + "/r", bad, false); }),
                   "a model needs a plan");
   bad = model;
+  bad.name = "other";
   bad.labels = folder + "/missing.txt";
   EXPECT_CONTAINS(error_of(ErrorKind::bad_file, [&] { add_to_repository(folder + "/r", bad, false); }), "missing.txt");
   bad = model;
@@ -104,6 +106,27 @@ TEST(Repository, WhatCannotBeAddedLeavesTheRepositoryAsItWas) {
                   "two plans are called 'm'");
   EXPECT_EQ(names_in(folder + "/r/m"), before);
   EXPECT_EQ(names_in(folder + "/r"), std::vector<std::string>{"m"});
+}
+
+TEST(Repository, WhatAConfigurationSaysIsNotSaidAgainOfAKnownModel) {
+  const std::string folder = test_folder_without_slash();
+  const std::string plan = saved(folder, "m.plan", small_graph("n"), kBatches, true);
+  std::ofstream(folder + "/names.txt") << "cat\n";
+  add_to_repository(folder + "/r", {"m", {plan}, 0, 0, -1, "", false}, false);
+  const auto before = names_in(folder + "/r/m");
+  const auto refused = [&](const ServedModel& model, std::string_view option) {
+    EXPECT_CONTAINS(error_of(ErrorKind::usage, [&] { add_to_repository(folder + "/r", model, false); }),
+                    concat("'m' is there and its config.pbtxt stays; leave ", option, " out"));
+  };
+  refused({"m", {plan}, 0, 2, -1, "", false}, "--instances");
+  refused({"m", {plan}, 0, 0, 0, "", false}, "--max-delay");
+  refused({"m", {plan}, 0, 0, -1, folder + "/names.txt", false}, "--labels");
+  refused({"m", {plan}, 0, 0, -1, "", true}, "--encoded-pictures");
+  EXPECT_EQ(names_in(folder + "/r/m"), before);
+  // Without a configuration there is none that stays.
+  fs::remove(folder + "/r/m/config.pbtxt");
+  add_to_repository(folder + "/r", {"m", {plan}, 0, 2, -1, "", false}, false);
+  EXPECT_CONTAINS(read_file(folder + "/r/m/config.pbtxt"), "count: 2 }");
 }
 
 TEST(Repository, SeveralPlansKeepTheirNames) {

@@ -34,13 +34,13 @@ void add_repository(Command& verb, Context& context) {
                   "microseconds that a request of a new model waits for others to be joined with (0)")
       .check(whole_number(0));
   verb.add_option("--labels", options->model.labels,
-                  "file with a class name in each line, for the server's classification extension");
+                  "file with a class name of a new model in each line, for the server's classification extension");
   verb.add_flag(
       "--encoded-pictures", options->model.encoded_pictures,
       "clients of a new model send JPEG or PNG files, prepared as the plan remembers, in the place of pixels");
   verb.footer(
       "A server that polls the repository, or is told to load the model, finds the version whole. What a model's "
-      "config.pbtxt says stays.");
+      "config.pbtxt says stays: options of a new model are refused beside it.");
   verb.callback([options, &context] {
     for (const std::string& plan : options->model.plans)
       if (kind_of_file(plan) != FileKind::plan)

@@ -81,6 +81,14 @@ void serve(const Options& options) {
   if (!options.plans.empty() || !std::filesystem::is_directory(options.repository)) {
     if (options.plans.empty()) fail(ErrorKind::bad_file, "--repository '", options.repository, "' is no folder");
   }
+  if (options.plans.empty())
+    for (const auto& [given, option] : {std::pair(options.instances > 0, "--instances"),
+                                        {options.max_delay_us >= 0, "--max-delay"},
+                                        {options.encoded_pictures, "--encoded-pictures"}})
+      if (given)
+        fail(ErrorKind::usage, option,
+             " is of plans that are served; a repository's config.pbtxt says it for its models; leave ", option,
+             " out, or edit that file");
   TritonOptions triton = options.triton;
   try {
     triton.program = find_server(triton.program);  // before anything is written
