@@ -14,7 +14,7 @@ _COMMANDS = [
     (r"temper build --precision (\w+) --data D --max-drop (\d+)%", lambda m: f'temper.build(model, precision="{m[1]}", data=data, max_drop={int(m[2]) / 100})'),
     (r"temper build --precision (\w+)", r'temper.build(model, precision="\1")'),
     (r"temper inspect --why NODE", "engine.inspect(why=node)"),
-    (r"temper inspect MODEL --layers|temper inspect --layers", "engine.inspect(layers=True)"),
+    (r"temper inspect PLAN --layers|temper inspect --layers", "engine.inspect(layers=True)"),
     (r"temper inspect --json", "engine.inspect()"),
     (r"temper profile PLAN --by-time", "temper.profile(engine)"),
     (r"temper bench --json", "temper.bench"),

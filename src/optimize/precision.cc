@@ -326,7 +326,7 @@ void keep_by_name(const Graph& graph, const PlacementOptions& placement, Lowerin
   }
   if (!missing.empty())
     fail(ErrorKind::usage, "--keep-fp32 names '", *missing.begin(),
-         "', which is no layer of the optimised graph; temper inspect MODEL --layers lists them");
+         "', which is no layer of the optimised graph; build without it, and temper inspect PLAN --layers lists them");
 }
 
 PrecisionTarget target_of(const Graph& graph, DType dtype, UnfitForF16 unfit, const PlacementOptions& placement,

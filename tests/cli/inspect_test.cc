@@ -259,5 +259,29 @@ TEST(InspectFile, KnowsWhatTemperWritesAndReads) {
   }
 }
 
+TEST_F(InspectPlan, OptionsOfModelsAreRefusedOnAPlan) {
+  for (const char* option : {"--dump-passes passes", "--passes on", "--shapes x=1x3x8x8", "--precision fp16",
+                             "--device cpu", "--threads 1", "--disable all", "--memory-limit 1GiB", "--node-limit 9"}) {
+    const std::string text = output(option);
+    EXPECT_EQ(status_, int(ErrorKind::usage)) << option;
+    EXPECT_CONTAINS(text, concat(std::string(option).substr(0, std::string(option).find(' ')), " is of models; '",
+                                 path_, "' is a plan"));
+  }
+  output("--isa base");  // whether the plan runs under this limit
+  EXPECT_EQ(status_, 0);
+}
+
+TEST(InspectFile, OptionsOfModelsAndPlansAreRefusedOnOtherFiles) {
+  const std::string folder = test_folder();
+  write_text(folder + "trt.cache", "TRT-8501-EntropyCalibration2\nx: 3c010204\n");
+  ASSERT_EQ(temper(folder, "inspect trt.cache").code, 0);
+  for (const char* option : {"--precision fp16", "--isa base", "--passes on"}) {
+    const Outcome refused = temper(folder, concat("inspect trt.cache ", std::string_view(option)));
+    EXPECT_EQ(refused.code, int(ErrorKind::usage)) << option;
+    EXPECT_CONTAINS(refused.err, " is of models; 'trt.cache' is a calibration cache of TensorRT");
+  }
+  EXPECT_CONTAINS(temper(folder, "inspect trt.cache --graph").err, "--graph is of models and plans; 'trt.cache' is ");
+}
+
 }  // namespace
 }  // namespace temper

@@ -74,7 +74,9 @@ TEST(MixedBf16, WhatMeansNothingIsRefused) {
     EXPECT_EQ(outcome.code, 2) << arguments;
     EXPECT_CONTAINS(outcome.err, part);
   };
-  refused("--precision bf16 --keep-fp32 nobody", "'nobody', which is no layer of the optimised graph");
+  refused(
+      "--precision bf16 --keep-fp32 nobody",
+      "'nobody', which is no layer of the optimised graph; build without it, and temper inspect PLAN --layers lists");
   refused("--precision bf16 --keep-bf16 conv1", "--keep-bf16 belong to --precision int8");
   refused("--keep-fp32 conv1", "--keep-fp32 belongs to --precision int8, fp8, fp16, bf16 and tf32, not to fp32");
   refused("--data m.onnx --max-drop 1%", "--max-drop is a budget for --precision int8, fp8, fp16, bf16 or tf32");
