@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // temper repository and temper serve as a user calls them, without a server.
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -110,6 +111,24 @@ TEST(ServeVerb, TheProgramBecomesTheServer) {
   const Outcome served = temper(folder, "serve digits.plan --repository r --triton ./server");
   EXPECT_EQ(served.code, 7) << served.err;
   EXPECT_CONTAINS(served.out, " --model-repository=r\n");
+}
+
+TEST(ServeVerb, TheCommandIsThereAsAListOfWords) {
+  const std::string folder = with_plan();
+  const std::string serve = "serve digits.plan --port 9100 --server-option=--log-verbose=1 --repository ";
+  const Outcome dry = temper(folder, serve + "'a b' --dry-run --json");
+  ASSERT_EQ(dry.code, 0) << dry.err;
+  const auto json = nlohmann::json::parse(dry.out);
+  EXPECT_EQ(json.at("schema"), "temper.serve/1");
+  EXPECT_EQ(json.at("repository"), "a b");
+  const auto words = json.at("command").get<std::vector<std::string>>();
+  for (const char* word : {"--model-repository=a b", "--http-port=9100", "--log-verbose=1"})
+    EXPECT_EQ(std::count(words.begin(), words.end(), word), 1) << word;
+  // The server would print to what becomes the file, and nobody would write it.
+  const Outcome refused = temper(folder, serve + "r --json=serve.json");
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_CONTAINS(refused.err, "--json is for --dry-run");
+  EXPECT_FALSE(fs::exists(folder + "/r"));
 }
 
 }  // namespace

@@ -163,5 +163,34 @@ TEST(ZooVerb, OptionsOfAModelAreRefusedWithoutItsName) {
   EXPECT_EQ(temper(folder, "zoo --list").out, temper(folder, "zoo").out);
 }
 
+TEST(BuildVerb, JsonIsWhatInspectHasOfThePlan) {
+  const std::string folder = test_folder();
+  ASSERT_EQ(temper(folder, "zoo digits_cnn -o m.onnx --quiet").code, 0);
+  const Outcome built = temper(folder, "build m.onnx -o m.plan --no-measure --threads 1 --quiet --json");
+  ASSERT_EQ(built.code, 0) << built.err;
+  Json json = Json::parse(built.out);
+  EXPECT_EQ(json.at("plan_path"), "m.plan");
+  EXPECT_EQ(json.at("all_cached"), false);
+  EXPECT_EQ(json.at("plan_bytes"), std::filesystem::file_size(folder + "m.plan"));
+  EXPECT_GT(json.at("build_s"), 0);
+  EXPECT_EQ(json.at("notes").size(), 1u);
+  json.erase("plan_path"), json.erase("all_cached");
+  EXPECT_EQ(json, Json::parse(temper(folder, "inspect m.plan --json").out));
+  const std::string again = "build m.onnx -o m.plan --quick --threads 1 --json=build.json";
+  for (const bool all_cached : {false, true}) {
+    const Outcome saved = temper(folder, again);
+    EXPECT_EQ(saved.code, 0) << saved.err;
+    EXPECT_EQ(saved.out, "");
+    EXPECT_EQ(Json::parse(read_file(folder + "build.json")).at("all_cached"), all_cached);
+  }
+}
+
+TEST(Cache, ThePathIsThereAsJson) {
+  const std::string folder = test_folder();
+  const Json json = Json::parse(temper(folder, "cache --path --json").out);
+  EXPECT_EQ(json.at("schema"), "temper.cache_path/1");
+  EXPECT_EQ(json.at("folder").get<std::string>() + "\n", temper(folder, "cache --path").out);
+}
+
 }  // namespace
 }  // namespace temper

@@ -19,6 +19,7 @@
 #include "evaluate/text.h"
 #include "optimize/precision.h"
 #include "optimize/shape_ranges.h"
+#include "plan/describe.h"
 #include "plan/file.h"
 #include "tune/cache.h"
 
@@ -176,6 +177,14 @@ void print_summary(const Engine& engine, const std::string& path, bool all_cache
               all_cached ? ", with the times of all candidates from the timing cache" : "", path.c_str());
 }
 
+// What `inspect PLAN --json` has, and how it came to be.
+void print_json(const std::string& path, bool all_cached) {
+  nlohmann::ordered_json json = describe(read_plan_file(path, {.foreign = true, .map_file = true}), {});
+  json["plan_path"] = path;
+  json["all_cached"] = all_cached;
+  std::fputs(json_text(json).c_str(), stdout);
+}
+
 }  // namespace
 
 void add_build(Command& verb, Context& context) {
@@ -281,10 +290,12 @@ void add_build(Command& verb, Context& context) {
       std::fputs(json_text(best ? json_of(*best) : json_of(*mixed)).c_str(), stdout);
       return;
     }
+    const bool all_cached = build.measure && !measured;
+    if (context.json) return print_json(options->output, all_cached);
     if (best) print_table(table_of(*best), "\n");
     if (mixed && context.verbosity >= 0) print_table(table_of(*mixed), "\n");
     if (mixed) print_text(text_of(*mixed));
-    if (context.verbosity >= 0) print_summary(*engine, options->output, build.measure && !measured);
+    if (context.verbosity >= 0) print_summary(*engine, options->output, all_cached);
   });
 }
 

@@ -49,6 +49,10 @@ std::vector<Part> parts_of(const std::string& folder) {
 
 void cache(const Options& options, const Context& context) {
   const std::string folder = cache_folder();
+  if (options.path && context.json) {
+    std::fputs(json_text({{"schema", "temper.cache_path/1"}, {"folder", folder}}).c_str(), stdout);
+    return;
+  }
   if (options.path) {
     std::printf("%s\n", folder.c_str());
     return;

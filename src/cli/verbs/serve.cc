@@ -7,10 +7,12 @@
 #include <cstring>
 #include <filesystem>
 #include <map>
+#include <nlohmann/json.hpp>
 
 #include "base/file.h"
 #include "base/log.h"
 #include "base/quote.h"
+#include "cli/json_text.h"
 #include "cli/verb.h"
 #include "plan/file.h"
 #include "serve/repository.h"
@@ -75,7 +77,9 @@ std::string write_repository(const Options& options) {
   return folder;
 }
 
-void serve(const Options& options) {
+void serve(const Options& options, const Context& context) {
+  if (context.json && !options.dry_run)
+    fail(ErrorKind::usage, "--json is for --dry-run; without it this program becomes tritonserver, which prints none");
   if (options.plans.empty() && options.repository.empty())
     fail(ErrorKind::usage, "serve needs a plan (digits.plan, or name=FILE.plan), or --repository with models in it");
   if (!options.plans.empty() || !std::filesystem::is_directory(options.repository)) {
@@ -98,6 +102,11 @@ void serve(const Options& options) {
   }
   const std::string repository = options.plans.empty() ? options.repository : write_repository(options);
   std::vector<std::string> words = serve_command(repository, triton);
+  if (options.dry_run && context.json) {
+    const nlohmann::ordered_json json{{"schema", "temper.serve/1"}, {"repository", repository}, {"command", words}};
+    std::fputs(json_text(json).c_str(), stdout);
+    return;
+  }
   std::string line;
   for (const std::string& word : words) line += concat(line.empty() ? "" : " ", shell_quoted(word));
   if (options.dry_run) {
@@ -118,7 +127,7 @@ void serve(const Options& options) {
 
 }  // namespace
 
-void add_serve(Command& verb, Context&) {
+void add_serve(Command& verb, Context& context) {
   auto options = std::make_shared<Options>();
   verb.add_option("plans", options->plans,
                   "plans to serve; NAME=FILE gives the model another name than the file's, and the "
@@ -155,7 +164,7 @@ void add_serve(Command& verb, Context&) {
   verb.footer(
       "This program becomes tritonserver: signals, messages and the exit code are that program's. docs/serving.md has "
       "the rest.");
-  verb.callback([options] { serve(*options); });
+  verb.callback([options, &context] { serve(*options, context); });
 }
 
 }  // namespace temper::cli
