@@ -16,6 +16,7 @@
 #include "data/batches.h"
 #include "data/carried.h"
 #include "measure/clock.h"
+#include "measure/environment.h"
 #include "onnx/import.h"
 #include "optimize/model_source.h"
 #include "optimize/precision.h"
@@ -76,6 +77,10 @@ std::vector<std::string> words(const std::string& text) {
 // Groups of --help.
 constexpr const char *kDevice = "Device", *kBuilding = "Building";
 
+void note_limit(const Option& option, ModelFlags& flags) {
+  option.each([&flags, name = option.name()](const std::string&) { flags.limits_given.push_back(name); });
+}
+
 }  // namespace
 
 void add_cuda_path(Command& verb, std::vector<std::string>& folders) {
@@ -106,35 +111,42 @@ void add_device_flags(Command& verb, ModelFlags& flags) {
   add_cuda_path(verb, flags.cuda_path);
   verb.in(kDevice)
       .add_option("--threads", flags.threads, "number of CPU threads; 0 uses all that this process may use")
-      .check(whole_number(0, 4096));
+      .check(whole_number(0, 4096))
+      .each([&flags](const std::string&) { flags.threads_given = true; });
   add_isa_flag(verb);
   add_size_flags(verb, flags);
-  verb.in(kBuilding)
-      .add_option("--loop-limit", flags.limits.iterations,
-                  "iterations that a loop may make each time that it runs; the plan keeps it")
-      .check(whole_number(1, int64_t(1) << 62))
-      .capture_default_str();
-  verb.in(kBuilding)
-      .add_option("--build-limit", flags.build_limit,
-                  "seconds that the whole build may take, which ends in an error then; by default as long as it takes")
-      .type_name("SECONDS")
-      .check(whole_number(1, 86400));
+  note_limit(verb.in(kBuilding)
+                 .add_option("--loop-limit", flags.limits.iterations,
+                             "iterations that a loop may make each time that it runs; the plan keeps it")
+                 .check(whole_number(1, int64_t(1) << 62))
+                 .capture_default_str(),
+             flags);
+  note_limit(
+      verb.in(kBuilding)
+          .add_option(
+              "--build-limit", flags.build_limit,
+              "seconds that the whole build may take, which ends in an error then; by default as long as it takes")
+          .type_name("SECONDS")
+          .check(whole_number(1, 86400)),
+      flags);
   verb.in(kBuilding).add_option("--disable", flags.disabled_passes,
                                 "passes to skip, separated by commas; 'all' skips every pass");
 }
 
 void add_size_flags(Command& verb, ModelFlags& flags) {
   add_memory_flag(verb, flags.memory_limit);
-  verb.in(kBuilding)
-      .add_option("--node-limit", flags.limits.nodes,
-                  "nodes that a model may have, with its functions in the place of their calls")
-      .check(whole_number(1, 1 << 30))
-      .capture_default_str();
-  verb.in(kBuilding)
-      .add_option("--depth-limit", flags.limits.depth,
-                  "number of levels to which a model's functions and subgraphs may be nested")
-      .check(whole_number(1, kMostDepth))
-      .capture_default_str();
+  note_limit(verb.in(kBuilding)
+                 .add_option("--node-limit", flags.limits.nodes,
+                             "nodes that a model may have, with its functions in the place of their calls")
+                 .check(whole_number(1, 1 << 30))
+                 .capture_default_str(),
+             flags);
+  note_limit(verb.in(kBuilding)
+                 .add_option("--depth-limit", flags.limits.depth,
+                             "number of levels to which a model's functions and subgraphs may be nested")
+                 .check(whole_number(1, kMostDepth))
+                 .capture_default_str(),
+             flags);
 }
 
 void add_memory_flag(Command& verb, std::string& limit) {
@@ -223,20 +235,25 @@ void add_qdq_flag(Command& verb, ModelFlags& flags) {
 void add_tuning_flags(Command& verb, ModelFlags& flags) {
   verb.in(kBuilding).add_option("--timing-cache", flags.timing_cache,
                                 "file that keeps measured times; by default one in the cache folder");
-  verb.in(kBuilding).add_flag("--no-timing-cache", flags.no_timing_cache, "measure everything again and save no times");
-  verb.in(kBuilding).add_option("--workspace", flags.workspace, "scratch memory that a tactic may use, e.g. 64MiB");
   verb.in(kBuilding)
-      .add_option("--time-limit", flags.time_limit,
-                  "seconds that the search for one shape's plan may take; what is not measured by then is left out, "
-                  "and the plan says so")
-      .check(whole_number(1, 86400))
-      .capture_default_str();
+      .add_flag("--no-timing-cache", flags.no_timing_cache, "measure everything again and save no times")
+      .excludes("--timing-cache");
+  verb.in(kBuilding).add_option("--workspace", flags.workspace, "scratch memory that a tactic may use, e.g. 64MiB");
+  note_limit(verb.in(kBuilding)
+                 .add_option(
+                     "--time-limit", flags.time_limit,
+                     "seconds that the search for one shape's plan may take; what is not measured by then is left out, "
+                     "and the plan says so")
+                 .check(whole_number(1, 86400))
+                 .capture_default_str(),
+             flags);
   verb.in(kBuilding).add_flag("--quick", flags.quick,
                               "shorten the build: do not try running parts of the graph on slices of the batch");
-  verb.in(kBuilding).add_flag(
-      "--no-measure", flags.no_measure,
-      "build at once: each step takes the first kernel that can compute it, and none is timed; the answers "
-      "are right, the plan may be several times slower");
+  verb.in(kBuilding)
+      .add_flag("--no-measure", flags.no_measure,
+                "build at once: each step takes the first kernel that can compute it, and none is timed; the answers "
+                "are right, the plan may be several times slower")
+      .excludes("--timing-cache");
 }
 
 void add_model_flags(Command& verb, ModelFlags& flags) {
@@ -382,6 +399,10 @@ std::shared_ptr<const Engine> load_or_build(const std::string& path, const Model
     if (flags.threads && flags.threads != engine->threads())
       fail(ErrorKind::usage, "the plan '", path, "' was made for ", engine->threads(),
            " threads; build it again with --threads ", flags.threads);
+    if (flags.threads_given && !flags.threads && !engine->device().gpu)
+      if (const int all = usable_cores(read_environment(0)); all != engine->threads())
+        fail(ErrorKind::usage, "the plan '", path, "' was made for ", engine->threads(),
+             " threads, and --threads 0 are the ", all, " that this process may use; build it again with --threads 0");
     const std::pair<bool, std::string> ignored[] = {
         {(flags.precision_given || flags.precision != none.precision) && flags.precision != engine->info().precision,
          "--precision " + flags.precision},
@@ -393,7 +414,12 @@ std::shared_ptr<const Engine> load_or_build(const std::string& path, const Model
         {flags.cache != 0, "--cache"},
         {flags.device_given && flags.device != engine->info().device, "--device"},
         {!flags.workspace.empty(), "--workspace"},
-        {!flags.disabled_passes.empty(), "--disable"}};
+        {!flags.disabled_passes.empty(), "--disable"},
+        {flags.quick, "--quick"},
+        {flags.no_measure, "--no-measure"},
+        {!flags.timing_cache.empty(), "--timing-cache"},
+        {flags.no_timing_cache, "--no-timing-cache"},
+        {!flags.limits_given.empty(), flags.limits_given.empty() ? "" : flags.limits_given[0]}};
     for (const auto& [given, name] : ignored)
       if (given)
         fail(ErrorKind::usage, "'", path, "' is a plan, built for ", engine->info().precision, " on the device '",

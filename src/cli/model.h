@@ -14,7 +14,8 @@ class ProgressLine;
 struct ModelFlags {
   std::string device = "cpu";
   // The values that they begin with may be given, too.
-  bool device_given = false, precision_given = false, activation_scales_given = false;
+  bool device_given = false, precision_given = false, activation_scales_given = false, threads_given = false;
+  std::vector<std::string> limits_given;  // names of options
   std::vector<std::string> cuda_path;
   std::string precision = "fp32";
   std::string calibration, keep_fp32, keep_bf16, keep_fp16, qdq;

@@ -13,6 +13,7 @@
 #include "../paths.h"
 #include "base/file.h"
 #include "bench/results.h"
+#include "measure/environment.h"
 
 namespace temper {
 namespace {
@@ -145,6 +146,43 @@ TEST_F(BenchVerb, WrongUseIsRefusedWithTheReason) {
   const Printed model = run(temper + "bench " + file("m.onnx") + " --precision int3");
   EXPECT_NE(model.code, 0);
   EXPECT_NE(model.text.find("int3"), std::string::npos) << model.text;
+}
+
+TEST_F(BenchVerb, OptionsOfABuildAreRefusedBesideAPlan) {
+  for (const std::string option :
+       {"--quick", "--no-measure", "--no-timing-cache", "--timing-cache t.json", "--time-limit 120", "--build-limit 9",
+        "--loop-limit 5", "--node-limit 1000", "--depth-limit 9"})
+    for (const std::string verb : {"bench ", "run ", "evaluate --data x.npy ", "generate --prompt-ids 1 "}) {
+      const Printed refused = run(temper + verb + file("m.plan") + " " + option);
+      EXPECT_EQ(refused.code, 2) << verb << option << ": " << refused.text;
+      const std::string wanted = option.substr(0, option.find(' ')) + " cannot change it";
+      EXPECT_NE(refused.text.find(wanted), std::string::npos) << verb << option << ": " << refused.text;
+    }
+}
+
+TEST_F(BenchVerb, APlanHasOneNumberOfThreads) {
+  const Printed several = run(temper + "bench " + file("m.plan") + " --threads 1,1");
+  EXPECT_EQ(several.code, 2);
+  EXPECT_NE(several.text.find("one number of threads"), std::string::npos) << several.text;
+  const std::string counts = " --iterations 2 --warmup 1 --threads 0";
+  EXPECT_EQ(
+      run("taskset -c $(taskset -cp $$ | sed 's/.*: *//; s/[,-].*//') " + temper + "bench " + file("m.plan") + counts)
+          .code,
+      0)
+      << "one core is all";
+  if (usable_cores(read_environment(0)) == 1) return;
+  const Printed all = run(temper + "bench " + file("m.plan") + counts);
+  EXPECT_EQ(all.code, 2);
+  EXPECT_NE(all.text.find("build it again with --threads 0"), std::string::npos) << all.text;
+  EXPECT_EQ(run(temper + "run " + file("m.plan") + " --threads 0").code, 2);
+}
+
+TEST_F(BenchVerb, ATimingCacheThatWouldNotBeUsedIsRefused) {
+  for (const std::string other : {"--no-timing-cache", "--no-measure"}) {
+    const Printed both = run(temper + "bench " + file("m.onnx") + " --timing-cache " + file("t.json") + " " + other);
+    EXPECT_EQ(both.code, 2);
+    EXPECT_NE(both.text.find("--timing-cache excludes " + other), std::string::npos) << both.text;
+  }
 }
 
 }  // namespace

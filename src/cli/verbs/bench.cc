@@ -54,6 +54,7 @@ TimerOptions timer_options(const Options& options) {
 ModelFlags flags_for(const Options& options, const std::string& precision, int threads) {
   ModelFlags flags = options.flags;
   flags.threads = threads;
+  flags.threads_given = !options.threads.empty();
   if (precision.empty()) return flags;
   flags.precision = precision;
   flags.precision_given = true;
@@ -72,6 +73,9 @@ std::vector<LoadPattern> load_patterns(const Options& options) {
 
 std::shared_ptr<const Engine> load_plan(const std::string& path, const ModelFlags& flags, const Options& options,
                                         const Context& context) {
+  if (options.threads.size() > 1)
+    fail(ErrorKind::usage, "'", path,
+         "' is a plan, which has one number of threads; give --threads one value, or none");
   auto engine = load_or_build(path, flags, context);
   if (!options.precisions.empty() && flags.precision != engine->info().precision)
     fail(ErrorKind::usage, "the plan '", path, "' was made for ", engine->info().precision,
