@@ -135,7 +135,7 @@ def compare(args, name, folder):
     rows = []
     for method in args.methods:
         ranges, plan = folder / f"{method}.json", folder / f"{method}.plan"
-        temper(args, "calibrate", model, "--data", folder / "calibration.npy", "--method", method, "--shapes", shapes, "-o", ranges, "--quiet")
+        temper(args, "calibrate", model, "--data", folder / "calibration.npy", "--method", method, "-o", ranges, "--quiet")
         summary = temper(args, "build", model, "-o", plan, "--precision", "int8", "--calibration", ranges, "--shapes", shapes, "--quick", "--qdq", qdq,
                          *(["--keep-first"] if args.keep_first else []), *(["--keep-last"] if args.keep_last else []))
         lowered = next((row for row in summary.splitlines() if "convolutions and products" in row), "")

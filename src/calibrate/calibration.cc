@@ -20,7 +20,9 @@ Calibration::Calibration(const ImportedModel& model, BuildOptions options, Calib
       settings_(std::move(settings)),
       choice_(named(settings_.method)),
       store_(std::move(store)),
-      observer_(model.graph, options_) {}
+      observer_(model.graph, options_) {
+  if (!choice_) check_kept(observer_.seen().graph, options_.placement.keep_nodes);  // few samples try no method
+}
 
 void Calibration::add(int64_t sample) {
   pending_.push_back(sample);

@@ -87,16 +87,7 @@ class Placer {
   void unite(ValueId a, ValueId b) { group_[size_t(find(a.index))] = find(b.index); }
 
   void check_names() const {
-    std::set<std::string_view> missing;
-    for (const auto& [name, dtype] : options_.keep_nodes) missing.insert(name);
-    for (int32_t n = 0; n < graph_.node_count() && !missing.empty(); ++n) {
-      const Node& node = graph_.node({n});
-      missing.erase(product_name(node.op, node.name).value_or(node.name));
-    }
-    for (const auto& [name, dtype] : options_.keep_nodes)
-      if (missing.contains(name))
-        fail(ErrorKind::usage, "--keep-fp32, --keep-bf16 or --keep-fp16: the optimised graph has no layer named '",
-             name, "'; temper inspect --layers of a plan lists the names");
+    check_kept(graph_, options_.keep_nodes);
     if (ranges_.values.empty() && by_token()) return check_row_products();
     if (ranges_.values.empty()) fail(ErrorKind::usage, "the ranges are empty; calibrate the model again");
     for (int32_t v = 0; v < graph_.value_count(); ++v)
@@ -457,6 +448,19 @@ ActivationScales parse_activation_scales(std::string_view name) {
 Placement place_quantization(const Graph& graph, const Ranges& ranges, const PlacementOptions& options,
                              const BuildTime& time) {
   return Placer(graph, ranges, options, time).run();
+}
+
+void check_kept(const Graph& graph, const KeptNodes& keep) {
+  std::set<std::string_view> missing;
+  for (const auto& [name, dtype] : keep) missing.insert(name);
+  for (int32_t n = 0; n < graph.node_count() && !missing.empty(); ++n) {
+    const Node& node = graph.node({n});
+    missing.erase(product_name(node.op, node.name).value_or(node.name));
+  }
+  for (const auto& [name, dtype] : keep)
+    if (missing.contains(name))
+      fail(ErrorKind::usage, "--keep-fp32, --keep-bf16 or --keep-fp16: the optimised graph has no layer named '", name,
+           "'; temper inspect --layers of a plan lists the names");
 }
 
 }  // namespace temper

@@ -68,4 +68,7 @@ struct Placement {
 Placement place_quantization(const Graph& graph, const Ranges& ranges, const PlacementOptions& options = {},
                              const BuildTime& time = {});
 
+// Throws Error{usage} where one of the names is no node's of the graph.
+void check_kept(const Graph& graph, const KeptNodes& keep);
+
 }  // namespace temper

@@ -132,6 +132,39 @@ TEST_F(CalibrateUse, WhatMeansNothingBesideTheRestIsRefusedByName) {
     EXPECT_EQ(calibrate(concat("net.onnx --data x.npy -o no.json ", std::string_view(flag))).code, 2) << flag;
 }
 
+TEST_F(CalibrateUse, LayersAreKeptOnlyWhereAQuantizedModelIsMadeOrTried) {
+  write_text(folder_ + "in.cache", "TRT-8501-EntropyCalibration2\nx: 3c010204\n");
+  ASSERT_EQ(calibrate("net.onnx --data x.npy -o r.json").code, 0);
+  for (const char* keep : {"--keep-first", "--keep-last", "--keep-fp32 first", "--keep-bf16 first"})
+    for (const char* way : {"net.onnx --from-cache in.cache -o no.json ", "net.onnx --lint in.cache ",
+                            "net.onnx --placeholder-data -o no.json ", "net.onnx --data x.npy --part 1/2 -o no.json ",
+                            "net.onnx --merge r.json r.json -o no.json "})
+      refused(2, concat(std::string_view(way), std::string_view(keep)), "no methods are tried on one here");
+  // Here auto has too few samples to judge the methods by.
+  refused(2, "net.onnx --data x.npy --keep-fp32 nonsense -o no.json", "no layer named 'nonsense'");
+  EXPECT_EQ(calibrate("net.onnx --data x.npy --keep-fp32 second -o kept.json").code, 0);
+}
+
+TEST_F(CalibrateUse, WhatRunsNothingTakesNoDeviceAndWhatHasNoGraphNoPasses) {
+  write_text(folder_ + "in.cache", "TRT-8501-EntropyCalibration2\nx: 3c010204\n");
+  ASSERT_EQ(calibrate("net.onnx --data x.npy -o r.json").code, 0);
+  refused(2, "net.onnx --lint in.cache --device cuda:5", "leave --device out");
+  refused(2, "net.onnx --from-cache in.cache --threads 1 -o no.json", "leave --threads out");
+  refused(2, "net.onnx --from-cache in.cache --shapes nosuch=7x7 -o no.json", "leave --shapes out");
+  refused(2, "net.onnx --from-cache in.cache --disable all -o no.json", "leave --disable out");
+  refused(2, "net.onnx --merge r.json r.json --disable all -o no.json", "leave --disable out");
+  refused(2, "net.onnx --lint in.cache --disable foo", "there is no pass 'foo'");
+  refused(2, "net.onnx --data x.npy --buckets 2 -o no.json", "--buckets");
+  for (const char* option : {"--disable foo", "--device cuda:5", "--buckets 3", "--threads 1", "--shapes x=1x4"}) {
+    const Outcome weights = quantize(concat("net.onnx --weights int8 -o no.onnx ", std::string_view(option)));
+    EXPECT_EQ(weights.code, 2) << option << weights.err;
+    EXPECT_CONTAINS(weights.err, std::string_view(option).substr(0, std::string_view(option).find(' ')));
+  }
+  EXPECT_EQ(quantize("net.onnx --calibration r.json -o no.onnx --device cuda:5").code, 2);
+  EXPECT_EQ(
+      quantize("net.onnx --calibration r.json -o q.onnx --keep-last --disable fuse_pointwise --shapes x=2x4").code, 0);
+}
+
 TEST_F(CalibrateUse, WhatCannotBeWrittenIsKnownBeforeTheWork) {
   refused(2, "net.onnx --data x.npy -o no.json --cache nowhere/no.cache", "there is no folder 'nowhere'");
   EXPECT_CONTAINS(quantize("net.onnx --data x.npy -o nowhere/no.onnx").err, "nowhere/no.onnx");

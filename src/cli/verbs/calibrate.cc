@@ -210,7 +210,8 @@ void check_names(Ranges& ranges, const Graph& graph, const std::string& path) {
 }
 
 // Whatever has no meaning beside the rest of the command line is refused, before anything takes time.
-void check_use(const Options& options, const std::vector<Option>& observing, const std::vector<Option>& of_data) {
+void check_use(const Options& options, const std::vector<Option>& observing, const std::vector<Option>& of_data,
+               const std::vector<Option>& of_runs, const std::vector<Option>& of_graph) {
   const auto leave_out = [](const std::vector<Option>& group, const auto&... why) {
     for (const Option& option : group)
       if (option.given()) fail(ErrorKind::usage, why..., "; leave ", option.name(), " out");
@@ -225,9 +226,11 @@ void check_use(const Options& options, const std::vector<Option>& observing, con
       fail(ErrorKind::usage,
            "--weights needs no ranges and makes none; leave --calibration, --from-cache, --merge, "
            "--ranges and --cache out");
+    for (const auto* group : {&of_runs, &of_graph})
+      leave_out(*group, "--weights quantizes the matrices as they are: nothing runs, and no pass");
     if (options.flags.keep_first || options.flags.keep_last || !options.flags.keep_bf16.empty() ||
-        !options.flags.keep_fp16.empty() || !options.flags.shapes.empty())
-      fail(ErrorKind::usage, "--weights takes --keep-fp32 alone of the options about layers, and no --shapes");
+        !options.flags.keep_fp16.empty())
+      fail(ErrorKind::usage, "--weights takes --keep-fp32 alone of the options about layers");
     return check_files({{options.model}, {}, {{options.flags.qdq, FileKind::our_onnx, options.force, "-o"}}});
   }
   if (options.block >= 0)
@@ -242,15 +245,13 @@ void check_use(const Options& options, const std::vector<Option>& observing, con
   if (options.model.empty() && (!merge || qdq))
     fail(ErrorKind::usage,
          "calibrate needs a model (only to join ranges it does not: --merge A.json B.json -o C.json)");
-  if (lint || from || merge || ready)
-    for (const auto* group : {&observing, &of_data})
-      leave_out(*group,
-                lint    ? "--lint"
-                : from  ? "--from-cache"
-                : merge ? "--merge"
-                        : "--calibration",
-                " observes no samples");
-  else if (options.data.empty() == !options.placeholder)
+  const bool observes = !lint && !from && !merge && !ready;
+  const char* const way = lint ? "--lint" : from ? "--from-cache" : merge ? "--merge" : "--calibration";
+  if (!observes) {
+    for (const auto* group : {&observing, &of_data}) leave_out(*group, way, " observes no samples");
+    leave_out(of_runs, way, " runs nothing");
+    if (!lint && !qdq) leave_out(of_graph, way, " takes ranges as they are, and makes no model");
+  } else if (options.data.empty() == !options.placeholder)
     fail(ErrorKind::usage,
          "give the samples to calibrate on with --data, or --placeholder-data for noise (fit for measuring speed only)",
          qdq ? "; or ranges with --calibration" : "");
@@ -260,11 +261,13 @@ void check_use(const Options& options, const std::vector<Option>& observing, con
       fail(ErrorKind::usage, "--cache-version is the version of the cache that is written; say where: --cache FILE");
     to_text({concat("TRT-", options.cache_version, "-EntropyCalibration2"), {}});  // refuses what is no version
   }
-  if (keeps(options.flags) && !qdq && options.method != "auto")
+  const bool tries = observes && options.method == "auto" && !options.placeholder && options.part.empty();
+  if (keeps(options.flags) && !qdq && !tries)
     fail(ErrorKind::usage,
-         "--keep-first, --keep-last, --keep-fp32, --keep-bf16 and --keep-fp16 are for the quantized model; ranges are "
-         "taken of "
-         "every layer. Give them to temper build, to temper quantize, or beside --method auto");
+         "--keep-first, --keep-last, --keep-fp32, --keep-bf16 and --keep-fp16 are for the quantized model, and no "
+         "methods are tried on one here",
+         observes ? "; ranges are taken of every layer" : "",
+         ". Give them to temper build, to temper quantize, or beside --method auto and --data without --part");
   UsedFiles files{{options.model},
                   {options.data, options.data_flags.class_names, options.from_cache, options.lint, options.calibration},
                   {{options.flags.qdq, FileKind::our_onnx, options.force, "-o"},
@@ -425,12 +428,17 @@ void add_verb(Command& verb, Context& context, bool quantizes) {
   add_force_flag(verb, options->force);
   add_device_flags(verb, options->flags);
   add_shape_flag(verb, options->flags);
+  verb.remove_option("--buckets");  // no plan is made
   add_keep_flags(verb, options->flags);
   options->data_flags.add_to(verb);
   for (const Option& option : verb.get_options())
     if (option.group() == DataFlags::kGroup) of_data.push_back(option);
+  // Those about what runs to observe, and those about the graph that is observed, checked or quantized.
+  std::vector<Option> of_runs, of_graph;
+  for (const char* name : {"--device", "--cuda-path", "--threads", "--isa"}) of_runs.push_back(verb.get_option(name));
+  for (const char* name : {"--shapes", "--disable"}) of_graph.push_back(verb.get_option(name));
   verb.callback([=, &context] {
-    check_use(*options, observing, of_data);
+    check_use(*options, observing, of_data, of_runs, of_graph);
     calibrate(*options, context);
   });
 }
