@@ -130,6 +130,20 @@ TEST(GenerateVerb, ShowsTextUpToAStop) {
   EXPECT_EQ(read["rows"][0]["why"], "stop");
 }
 
+TEST(GenerateVerb, OptionsOfDrawingNeedATemperature) {
+  const std::string folder = test_folder();
+  write_plan(folder);
+  const std::string command = "generate tiny.plan --prompt-ids 1 --max-tokens 3";
+  for (const std::string option : {" --top-k 5", " --top-p 0.9", " --seed 1"}) {
+    const Outcome greedy = temper(folder, command + option);
+    EXPECT_EQ(greedy.code, 2) << option;
+    EXPECT_CONTAINS(greedy.err, "give --temperature above 0");
+    EXPECT_EQ(temper(folder, command + option + " --temperature 0").code, 2) << option;
+    EXPECT_EQ(temper(folder, command + option + " --temperature 0.8").code, 0) << option;
+  }
+  EXPECT_EQ(temper(folder, command + " --repetition-penalty 1.2").code, 0) << "which greedy choice takes, too";
+}
+
 TEST(GenerateVerb, RefusesWithWhatToDo) {
   const std::string folder = test_folder();
   write_plan(folder);

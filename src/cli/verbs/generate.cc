@@ -253,7 +253,14 @@ void add_generate(Command& verb, Context& context) {
       .type_name("PROGRAM");
   add_model_flags(verb, options->flags);
   add_cache_flag(verb, options->flags);
-  verb.callback([options, &context] { run(*options, context); });
+  verb.callback([options, verb, &context] {
+    const bool draws =
+        verb.get_option("--top-k").given() || verb.get_option("--top-p").given() || verb.get_option("--seed").given();
+    check(options->generate.sample);
+    if (draws && options->generate.sample.temperature == 0)
+      fail(ErrorKind::usage, "--top-k, --top-p and --seed draw tokens; give --temperature above 0");
+    run(*options, context);
+  });
 }
 
 }  // namespace temper::cli
