@@ -100,6 +100,7 @@ PreprocessOptions over(const PreprocessOptions& base, const PreprocessOptions& a
     if (asked.fit != PictureFit::automatic || asked.resize == 0) all.resize = -1, all.crop_share = 0;
     if (asked.resize >= 0 || asked.crop_share > 0) all.fit = PictureFit::automatic;
     if (asked.fit != PictureFit::automatic) all.fit = asked.fit;
+    if (all.fit != PictureFit::letterbox) all.pad = -1;  // which goes with the letterbox
     if (asked.resize >= 0) all.resize = asked.resize, all.crop_share = 0;
     if (asked.crop_share > 0) all.crop_share = asked.crop_share, all.resize = -1;
   }
@@ -270,7 +271,13 @@ Preprocess complete_preprocess(const PreprocessOptions& options, const TensorTyp
 
   const bool imagenet = result.channels == 3 && result.height == result.width && result.height >= 128;
   result.letterbox = options.fit == PictureFit::letterbox;
-  if (result.letterbox && options.resize > 0) refuse("is letterboxed, so no short side is resized");
+  if (result.letterbox && options.resize >= 0) refuse("is letterboxed, so no short side is resized");
+  if (options.fit == PictureFit::stretch && options.resize > 0)
+    refuse("is stretched, so no short side is resized; say either --fit stretch or --resize ", options.resize);
+  if (options.fit == PictureFit::crop && options.resize == 0)
+    refuse("is cropped, and --resize 0 stretches; say either --fit crop or --resize 0");
+  if (options.pad >= 0 && !result.letterbox)
+    refuse("is not letterboxed, so nothing is padded; say --fit letterbox, or leave --pad out");
   if (options.pad >= 0) result.pad = uint8_t(std::min(options.pad, 255));
   const int64_t side_of_crop = std::min(result.height, result.width);
   if (result.letterbox || options.fit == PictureFit::stretch || options.resize == 0) result.resize = 0;

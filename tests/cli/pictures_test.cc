@@ -157,5 +157,17 @@ TEST(PictureFlags, FractionsAreNumbersInMeanStdAndScale) {
         << wrong;
 }
 
+TEST(PictureFlags, AFitAndASizeThatHasNoEffectBesideItAreRefused) {
+  const std::string folder = digits_in_pictures();
+  const std::string command = "run m.onnx --input photos/5/0.png --no-measure ";
+  for (const char* wrong : {"--fit stretch --resize 36", "--fit crop --resize 0", "--pad 3"}) {
+    const Outcome outcome = temper(folder, command + wrong);
+    EXPECT_EQ(outcome.code, 2) << wrong << outcome.err;
+    EXPECT_CONTAINS(outcome.err, std::string_view(wrong).substr(std::string_view(wrong).rfind("--"), 5));
+  }
+  for (const char* right : {"--preprocess yolo --fit stretch", "--preprocess yolo --pad 3"})
+    EXPECT_EQ(temper(folder, command + right).code, 0) << right;
+}
+
 }  // namespace
 }  // namespace temper

@@ -89,6 +89,27 @@ TEST(Preprocess, OptionsThatDoNotFitAreRefused) {
   EXPECT_EQ(complete("f32[1,3,H,W]", {.crop_height = 48, .crop_width = 320}).width, 320);
 }
 
+TEST(Preprocess, AFitAndWhatHasNoEffectBesideItAreRefused) {
+  const auto refused = [](const char* words) {
+    return error_of(ErrorKind::usage, [&] { complete("f32[1,3,32,32]", parse_preprocess(words)); });
+  };
+  EXPECT_CONTAINS(refused("fit=stretch resize=36"), "either --fit stretch or --resize 36");
+  EXPECT_CONTAINS(refused("fit=crop resize=0"), "either --fit crop or --resize 0");
+  EXPECT_CONTAINS(refused("fit=letterbox resize=0"), "is letterboxed");
+  for (const char* words : {"pad=3", "fit=crop pad=3", "resize=36 pad=3"})
+    EXPECT_CONTAINS(refused(words), "leave --pad out");
+  // What a preset says gives way to what is asked.
+  const auto beside = [](const char* preset, const char* asked) {
+    return complete("f32[1,3,32,32]", over(parse_preprocess(preset), parse_preprocess(asked)));
+  };
+  EXPECT_EQ(beside("fit=letterbox pad=114", "fit=stretch").resize, 0);
+  EXPECT_EQ(beside("fit=letterbox pad=114", "resize=36").resize, 36);
+  EXPECT_EQ(beside("fit=letterbox pad=114", "pad=3").pad, 3);
+  EXPECT_EQ(beside("fit=stretch", "resize=36").resize, 36);
+  EXPECT_EQ(beside("fit=crop", "resize=0").resize, 0);
+  EXPECT_EQ(beside("resize=36", "fit=stretch").resize, 0);
+}
+
 TEST(Preprocess, ResultsEqualPilAndNumpy) {
   const std::string folder = test_folder();
   run_python(folder, R"(
