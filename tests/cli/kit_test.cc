@@ -147,6 +147,10 @@ TEST_F(Kit, WhatItSaysIsNotSaidAgain) {
   done("kit m.onnx -o m.kit");
   refused(ErrorKind::usage, "build --from-kit m.kit -o m.plan --precision bf16", "leave --precision out");
   refused(ErrorKind::usage, "build --from-kit m.kit -o m.plan --shapes 1x16", "leave --shapes out");
+  for (const std::string option : {"--mean 7", "--std 2", "--scale 1", "--fit stretch", "--pad 1", "--resize 9",
+                                   "--crop 8", "--bgr", "--layout nchw", "--filter bicubic", "--preprocess unit"})
+    refused(ErrorKind::usage, "build --from-kit m.kit -o m.plan " + option,
+            "leave " + option.substr(0, option.find(' ')) + " out");
   refused(ErrorKind::usage, "build m.onnx --from-kit m.kit -o m.plan", "give one");
   refused(ErrorKind::usage, "build -o m.plan", "a model is needed");
   done("build --from-kit m.kit -o m.plan --threads 1 --no-measure");

@@ -239,10 +239,12 @@ void add_build(Command& verb, Context& context) {
   for (const char* name : {"--metric", "--method", "--samples", "--seed", "--raise-to", "--output-name"})
     verb.get_option(name).needs("--max-drop");
   const auto said_by_kit = std::make_shared<std::vector<Option>>();
-  for (const char* name : {"--precision", "--calibration", "--shapes", "--buckets", "--activation-scales",
-                           "--keep-first", "--keep-last", "--keep-fp32", "--keep-bf16", "--keep-fp16", "--disable",
-                           "--cache", "--input-pictures", "--max-drop", "--preprocess"})
+  for (const char* name :
+       {"--precision", "--calibration", "--shapes", "--buckets", "--activation-scales", "--keep-first", "--keep-last",
+        "--keep-fp32", "--keep-bf16", "--keep-fp16", "--disable", "--cache", "--input-pictures", "--max-drop"})
     said_by_kit->push_back(verb.get_option(name));
+  for (const Option& option : verb.get_options())
+    if (option.group() == DataFlags::kGroup) said_by_kit->push_back(option);
   verb.callback([options, said_by_kit, &context] {
     if (options->model.empty() == options->kit.empty())
       fail(ErrorKind::usage, options->kit.empty()
