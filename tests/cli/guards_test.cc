@@ -98,6 +98,11 @@ TEST_F(Guards, FlagsWithoutWhatTheyBelongToAreRefused) {
   for (const char* flag : {"--metric top1", "--method mse", "--samples 5", "--seed 3", "--output-name logits"})
     refused(2, concat("build m.onnx -o no.plan --precision int8 ", std::string_view(flag)), {"--max-drop"});
   refused(2, "build m.onnx -o no.plan --label-column last", {"--data"});
+  refused(
+      2, "build m.onnx -o no.plan --precision int8 --calibration r.json --max-drop 50% --data good.npz --method minmax",
+      {"--calibration gives the ranges", "leave --method out"});
+  refused(2, "build m.onnx -o no.plan --precision bf16 --max-drop 50% --data good.npz --method minmax",
+          {"--precision bf16 takes no ranges"});
   refused(2, "build m.onnx -o no.plan --keep-first", {"--precision int8"});
   refused(2, "build m.onnx -o nowhere/m.plan", {"there is no folder 'nowhere'"});
   refused(2, "compare f.plan f.plan --samples 5", {"--data"});

@@ -107,13 +107,12 @@ change('evaluate-fp32,int8', lambda step: step.update(result=[]))  # of another 
 
 TEST(StudyVerb, ALayerThatInt8DestroysIsRaisedAndTheBudgetHolds) {
   const std::string folder = samples();
-  const std::string how =
-      "study odd.onnx --data x.npy --metric snr --method minmax --raise-to fp32 --quick --duration 100ms ";
+  const std::string how = "study odd.onnx --data x.npy --metric snr --method minmax --quick --duration 100ms ";
   const Outcome plain = temper(folder, how + "-o plain");
   ASSERT_EQ(plain.code, 0) << plain.err;
   EXPECT_GT(read_json(folder + "plain/study.json").at("precisions")[1].at("drop").get<double>(), 0.1);
 
-  const Outcome mixed = temper(folder, how + "--max-drop 1% -o one");
+  const Outcome mixed = temper(folder, how + "--max-drop 1% --raise-to fp32 -o one");
   ASSERT_EQ(mixed.code, 0) << mixed.err << mixed.out;
   const auto one = read_json(folder + "one/study.json");
   EXPECT_LE(one.at("precisions")[1].at("drop").get<double>(), 0.01);
@@ -125,13 +124,14 @@ TEST(StudyVerb, ALayerThatInt8DestroysIsRaisedAndTheBudgetHolds) {
   EXPECT_GT(layers[0].at("drop").get<double>(), layers[1].at("drop").get<double>());
   EXPECT_FALSE(layers[1].at("saves_ms").is_null());  // every CPU has a kernel for it in INT8
 
-  ASSERT_EQ(temper(folder, how + "--max-drop 1% -o two --device cpu,cpu").code, 0) << "candidates are judged on both";
+  ASSERT_EQ(temper(folder, how + "--max-drop 1% --raise-to fp32 -o two --device cpu,cpu").code, 0)
+      << "candidates are judged on both";
   auto again = read_json(folder + "two/study.json").at("mixed"), first = one.at("mixed");
   for (auto* part : {&again, &first})
     for (auto& layer : (*part)["layers"]) layer.erase("saves_ms");  // measured
   EXPECT_EQ(again, first);
 
-  const Outcome impossible = temper(folder, how + "--max-drop 0% -o none");
+  const Outcome impossible = temper(folder, how + "--max-drop 0% --raise-to fp32 -o none");
   EXPECT_TRUE(impossible.code == 0 || impossible.code == 1)
       << impossible.err;  // all in fp32: rounding may be all that is left
   const auto none = read_json(folder + "none/study.json");
@@ -252,6 +252,7 @@ TEST(StudyVerb, WrongUseEndsWithOneMessage) {
   refused(2, "--data x.npy --precision fp32,,int8", "needs names");
   refused(2, "--data x.npy --max-drop 101%", "like 0.5%");
   refused(2, "--data x.npy --metric bleu", "there are top1");
+  refused(2, "--data x.npy --raise-to fp32", "give --max-drop");
   refused(2, "--data x.npy --shapes other=1x8", "which the model does not have");
   refused(2, "--data x.npy --buckets 1,8", "a study is of one batch; leave --buckets out");
   refused(2, "--data x.npy --config nofile.toml", "--config is of a file of models, and a model is named");

@@ -245,7 +245,8 @@ void add_build(Command& verb, Context& context) {
     said_by_kit->push_back(verb.get_option(name));
   for (const Option& option : verb.get_options())
     if (option.group() == DataFlags::kGroup) said_by_kit->push_back(option);
-  verb.callback([options, said_by_kit, &context] {
+  const Option method = verb.get_option("--method");
+  verb.callback([options, said_by_kit, method, &context] {
     if (options->model.empty() == options->kit.empty())
       fail(ErrorKind::usage, options->kit.empty()
                                  ? "a model is needed: temper build MODEL.onnx -o PLAN, or --from-kit FOLDER"
@@ -268,6 +269,11 @@ void add_build(Command& verb, Context& context) {
     if (options->max_drop.empty() != options->data.empty())
       fail(ErrorKind::usage,
            "--data and --max-drop go together; to calibrate alone: temper calibrate MODEL --data D -o ranges.json");
+    if (method.given() && (!options->calibrates() || !options->flags.calibration.empty()))
+      fail(ErrorKind::usage, "--method calibrates, and ",
+           options->calibrates() ? "--calibration gives the ranges"
+                                 : concat("--precision ", options->flags.precision, " takes no ranges"),
+           "; leave --method out");
     if (is_plan(options->model))
       fail(ErrorKind::usage, "'", options->model, "' is a plan already; give the ONNX model that it was built from");
     BuildOptions build = of_kit ? *of_kit : build_options(options->flags, options->model, context);
