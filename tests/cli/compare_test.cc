@@ -105,6 +105,9 @@ TEST(CompareVerb, ResultsAreComparedByTheirSamplesAndTheGateFailsOnlyBeyondItsLi
   bench("once", "a");
   bench("often", "b");
   EXPECT_EQ(temper(folder, "compare a.json b.json").code, 4);  // of other models
+  const Outcome timed = temper(folder, "compare a.json b.json --duration 0.1s");
+  EXPECT_EQ(timed.code, 2);
+  EXPECT_CONTAINS(timed.err, "--duration are for plans");
   const Outcome forced = temper(folder, "compare a.json b.json --force");
   EXPECT_CONTAINS(forced.out, "[forced; model: ");
   EXPECT_CONTAINS(forced.out, "not interleaved");

@@ -76,6 +76,15 @@ TEST(ExplainVerb, LayerFilesOfTensorrtAreExplainedInWords) {
                   "1. **Residual additions are not quantized**");
 }
 
+TEST(ExplainVerb, OptionsOfARunAreRefusedWhereNoFileIsAPlan) {
+  const std::string folder = test_folder();
+  for (const std::string option : {"--batch 8", "--input d.npz", "--duration 1s", "--timing-cache t", "--isa base"}) {
+    const Outcome outcome = temper(folder, "explain " + option + trex(folder, "qat"));
+    EXPECT_EQ(outcome.code, 2) << option;
+    EXPECT_CONTAINS(outcome.err, option.substr(0, option.find(' ')) + " is of plans");
+  }
+}
+
 TEST(ExplainVerb, WrongFilesAreNamed) {
   const std::string folder = test_folder();
   write_file_atomically(folder + "m.json", R"({"model_options": {}})");

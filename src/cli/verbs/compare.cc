@@ -33,7 +33,7 @@ struct Options {
   std::string path, output, duration = "6s", burn, memory_limit;
   int64_t batch = 0, samples = 0;
   uint64_t seed = 0;
-  bool strict = false, force = false;
+  bool strict = false, force = false, duration_given = false;
 };
 
 void set_exit_code(const Options& options, Context& context, Verdict verdict) {
@@ -188,8 +188,8 @@ void compare(const Options& options, Context& context) {
            " -o PLAN) or results (temper bench --json)");
     if (plans) fail(ErrorKind::usage, "compare takes plans or results, not both: '", path, "' is no plan");
   }
-  if (!options.path.empty() || !options.burn.empty() || options.batch)
-    fail(ErrorKind::usage, "--data, --burn and --batch are for plans; results are compared as they are");
+  if (!options.path.empty() || !options.burn.empty() || options.batch || options.duration_given)
+    fail(ErrorKind::usage, "--data, --burn, --batch and --duration are for plans; results are compared as they are");
   compare_results(options, context);
 }
 
@@ -211,7 +211,8 @@ void add_compare(Command& verb, Context& context) {
                   "plans: batch size to time; by default the one that the first plan is tuned for")
       .check(whole_number(1));
   verb.add_option("--duration", options->duration, "plans: longest time to spend on timing each plan but the first")
-      .capture_default_str();
+      .capture_default_str()
+      .each([options](const std::string&) { options->duration_given = true; });
   verb.add_option("--burn", options->burn,
                   "slow the last plan down by this share of every run, e.g. 3%, to test the verdicts");
   verb.add_option("--output-name", options->output,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // temper explain: explains plans and the layer files of TensorRT by the same rules.
+#include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
@@ -88,7 +89,13 @@ void add_explain(Command& verb, Context& context) {
   verb.add_flag("--markdown", options->markdown, "print the explanation as markdown");
   verb.add_flag("--all", options->all, "print small findings as well");
   options->flags.add_to(verb);
-  verb.callback([options, &context] { explain_all(*options, context); });
+  verb.callback([options, verb, &context] {
+    if (std::ranges::none_of(options->paths, is_plan))
+      for (const char* name : {"--input", "--batch", "--duration", "--cuda-path", "--isa", "--timing-cache"})
+        if (verb.get_option(name).given())
+          fail(ErrorKind::usage, name, " is of plans, which are run; no file here is one, so leave it out");
+    explain_all(*options, context);
+  });
 }
 
 }  // namespace temper::cli
