@@ -59,6 +59,14 @@ TEST(ExplainVerb, AnIntegerPlanIsProfiledAndExplainedBesideItsFloatOne) {
   ASSERT_EQ(text.code, 0) << text.err;
   EXPECT_CONTAINS(text.out, "Asked for FP32. Yes: all");
   EXPECT_CONTAINS(read_file(folder + "x.md"), "## f.plan");
+  const Outcome other = temper(folder, "explain f.plan --duration 50ms --asked int8");
+  EXPECT_EQ(other.code, 2);
+  EXPECT_CONTAINS(other.err, "'f.plan' says that it was built for fp32, so --asked int8 contradicts it");
+  EXPECT_EQ(temper(folder, "explain f.plan --duration 50ms --asked fp32").code, 0);
+  const Outcome both = temper(folder, "explain f.plan --duration 50ms --asked int8 --json" + trex(folder, "fp16"));
+  ASSERT_EQ(both.code, 0) << both.err;
+  for (const auto& engine : nlohmann::json::parse(both.out).at("engines"))
+    EXPECT_EQ(engine.at("asked"), engine.at("source") == "temper" ? "fp32" : "int8") << "of the file that lacks it";
 }
 
 TEST(ExplainVerb, LayerFilesOfTensorrtAreExplainedInWords) {

@@ -57,7 +57,14 @@ void explain_all(const Options& options, const Context& context) {
                input_paths(options.flags.inputs),
                {output, {options.flags.timing_cache, FileKind::timings, false, "--timing-cache"}}});
   std::vector<Explanation> explanations;
-  for (const EngineLayers& engine : read_all(options, context)) explanations.push_back(explain(engine, options.asked));
+  const std::vector<EngineLayers> engines = read_all(options, context);
+  const auto lacks = [](const EngineLayers& engine) { return engine.asked.empty(); };
+  for (const EngineLayers& engine : engines) {
+    if (!options.asked.empty() && engine.asked != options.asked && std::ranges::none_of(engines, lacks))
+      fail(ErrorKind::usage, "'", engine.name, "' says that it was built for ", engine.asked, ", so --asked ",
+           options.asked, " contradicts it; leave --asked out");
+    explanations.push_back(explain(engine, lacks(engine) ? options.asked : ""));
+  }
   const ExplainedSet set = compare_engines(std::move(explanations));
   const auto text_in = [&](TextStyle style) {
     const size_t width = terminal_width() ? terminal_width() : 100;
