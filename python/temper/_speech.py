@@ -28,8 +28,8 @@ _COMMANDS = [
 ]
 
 _FLAGS = (
-    "activation-scales asked batch bgr build-limit cache calibration calibration-samples class-names crop csv cuda-path data depth-limit device disable duration filter fit force graph input iterations keep-bf16 keep-first keep-fp16 "
-    "keep-fp32 keep-last label-column layers layout loop-limit markdown max-drop max-slowdown mean memory-limit method metric no-measure node-limit output-name precision preprocess profiles python qdq quick raise-to rate "
+    "activation-scales asked batch bgr buckets build-limit cache calibration calibration-samples class-names crop csv cuda-path data depth-limit device disable duration filter fit force graph input iterations keep-bf16 keep-first keep-fp16 "
+    "keep-fp32 keep-last label-column layers layout loop-limit markdown max-drop max-slowdown mean memory-limit method metric no-measure node-limit output-name pad precision preprocess profiles python qdq quick raise-to rate "
     "reference resize samples scale seed shapes state std streams strict threads time-limit timing-cache transfers warmup why workspace"
 ).split()
 _SWITCHES = {"force", "quick", "transfers", "keep-first", "keep-last", "layers", "graph", "bgr", "strict"}
