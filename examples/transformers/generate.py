@@ -73,7 +73,7 @@ def main():
     engine = temper.build(args.out / "generate.onnx", cache=128, measure=not args.quick)
     engine.save(args.out / "generate.plan")
 
-    said = temper.generate(engine, args.prompt, tokenizer=folder, max_tokens=args.max_tokens, temperature=args.temperature, top_k=40)
+    said = temper.generate(engine, args.prompt, tokenizer=folder, max_tokens=args.max_tokens, temperature=args.temperature, top_k=40 if args.temperature else 0)
     print(f"\n{args.prompt}", end="")
     for token in said:
         print(token.text, end="", flush=True)

@@ -210,7 +210,8 @@ def generate(
     temperature
         What logits are divided by before a token is drawn; 0 takes the most likely one.
     top_k, top_p
-        Only the ``top_k`` most likely tokens are drawn from (0: all), and of those the fewest whose probabilities sum to ``top_p``.
+        Only the ``top_k`` most likely tokens are drawn from (0: all), and of those the fewest whose probabilities sum to ``top_p``. These and ``seed``
+        need a ``temperature``.
     repetition_penalty
         Makes tokens that came before less likely: their logits are divided by it where they are above 0, and multiplied where not.
     seed
@@ -252,6 +253,8 @@ def generate(
     native = {"max_tokens": whole("max_tokens", max_tokens, 1), "temperature": number("temperature", temperature), "top_k": whole("top_k", top_k, 0),
               "top_p": number("top_p", top_p), "repetition_penalty": number("repetition_penalty", repetition_penalty), "seed": seed_of(seed),
               "end_with": wholes("stop_ids", "a token of stop_ids", stop_ids) + ends}  # fmt: skip
+    if native["temperature"] == 0 and (native["top_k"] or native["top_p"] != 1 or native["seed"]):
+        raise Error("top_k, top_p and seed draw tokens; give temperature above 0")
     generator = _temper.Generator(reader, ids, native)
     rows = [GeneratedRow(generator, row, tuple(one), GrowingText(found, stops) if found else None) for row, one in enumerate(ids)]
     generations = Generations(reader, generator, rows, ends)

@@ -155,7 +155,7 @@ class GenerateTest(Case):
                 one.CopyFrom(numpy_helper.from_array(weights, "wpe"))
         engine = temper.build(broken, cache=16, measure=False, timing_cache=None, threads=1)
         for temperature in (0.0, 1.0):
-            generation = temper.generate(engine, [3, 1], max_tokens=4, temperature=temperature, top_k=1)
+            generation = temper.generate(engine, [3, 1], max_tokens=4, temperature=temperature, top_k=1 if temperature else 0)
             said = []
             for _ in range(4):
                 try:
@@ -219,7 +219,7 @@ class GenerateTest(Case):
 
     def test_what_cannot_be_generated_is_refused(self):
         for words, arguments in (("outside of the vocabulary of 13", {"prompt": [13]}), ("empty", {"prompt": []}), ("a prompt of 33 tokens does not fit into a cache of 32 positions", {"prompt": [1] * 33}), ("needs a tokenizer", {"prompt": "text"}),
-                                 ("top-p", {"prompt": [1], "top_p": 2.0}), ("temperature", {"prompt": [1], "temperature": -1.0}), ("stop needs", {"prompt": [1], "stop": "x"}),
+                                 ("top-p", {"prompt": [1], "top_p": 2.0, "temperature": 1.0}), ("draw tokens; give temperature", {"prompt": [1], "top_k": 4}), ("temperature", {"prompt": [1], "temperature": -1.0}), ("stop needs", {"prompt": [1], "stop": "x"}),
                                  ("cannot be changed", {"prompt": [1], "cache": 8}), ("is not there", {"prompt": "text", "tokenizer": "/nowhere"})):  # fmt: skip
             with self.subTest(words=words), self.assertRaisesRegex(temper.Error, words):
                 temper.generate(self.engine, **arguments)

@@ -112,6 +112,8 @@ StudySetup set_up(const StudyOptions& options) {
     fail(ErrorKind::usage, "'", options.model, "' is a plan; a study builds its own from the ONNX model");
   const std::string& device = options.build.device;
   check_one_kind(options.devices, options.build.device_settings);
+  if (!options.raise_to.empty() && !options.max_drop)
+    fail(ErrorKind::usage, "--raise-to is of the layers that --max-drop takes out of 8 bits; give --max-drop, too");
   const Budget budget{options.max_drop.value_or(0), options.metric, std::nullopt, options.devices, true};
   if (options.method != "auto") Method::parse(options.method);
   std::vector<std::string> precisions = precisions_of(options.precisions), skipped;

@@ -128,11 +128,6 @@ Json run_one(Options options, Context& context) {
   return study.record;
 }
 
-void check_raised(const std::string& raise_to, const std::string& max_drop) {
-  if (!raise_to.empty() && max_drop.empty())
-    fail(ErrorKind::usage, "--raise-to is of the layers that --max-drop takes out of 8 bits; give --max-drop, too");
-}
-
 // What the command line says of all models of the file goes before what the file says.
 Options of_config(const Options& given, const ConfiguredModel& model) {
   Options options = given;
@@ -158,14 +153,12 @@ Options of_config(const Options& given, const ConfiguredModel& model) {
   take("--batch", options.batch, model.batch);
   take("--samples", options.samples, model.samples);
   take("--calibration-samples", options.calibration_samples, model.calibration_samples);
-  check_raised(options.raise_to, options.max_drop);
   return options;
 }
 
 void run(const Options& options, Context& context) {
   if (!options.model.empty()) {
     if (options.data.empty() || options.output.empty()) fail(ErrorKind::usage, "a study needs --data and -o");
-    check_raised(options.raise_to, options.max_drop);
     for (const char* flag : {"--config", "--only"})
       if (options.flags_given.contains(flag))
         fail(ErrorKind::usage, flag, " is of a file of models, and a model is named; leave one of them out");
