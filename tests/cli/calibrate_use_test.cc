@@ -38,6 +38,11 @@ class CalibrateUse : public ::testing::Test {
     EXPECT_EQ(outcome.out, "") << arguments;
     for (const char* file : {"no.json", "no.cache", "no.onnx"}) EXPECT_FALSE(file_exists(folder_ + file)) << arguments;
   }
+  // in.cache and r.json, for commands that take ranges as they are.
+  void make_cache_and_ranges() {
+    write_text(folder_ + "in.cache", "TRT-8501-EntropyCalibration2\nx: 3c010204\n");
+    ASSERT_EQ(calibrate("net.onnx --data x.npy -o r.json").code, 0);
+  }
   Outcome quantize(const std::string& arguments) { return temper(folder_, "quantize " + arguments); }
   std::string folder_;
 };
@@ -113,8 +118,7 @@ assert sorted(n.op_type for n in m.graph.node) == ['DequantizeLinear', 'Dequanti
 }
 
 TEST_F(CalibrateUse, WhatMeansNothingBesideTheRestIsRefusedByName) {
-  write_text(folder_ + "in.cache", "TRT-8501-EntropyCalibration2\nx: 3c010204\n");
-  ASSERT_EQ(calibrate("net.onnx --data x.npy -o r.json").code, 0);
+  ASSERT_NO_FATAL_FAILURE(make_cache_and_ranges());
   refused(2, "net.onnx --lint in.cache --data x.npy", "leave --data out");
   refused(2, "net.onnx --lint in.cache -o no.json", "writes nothing");
   refused(2, "net.onnx --lint in.cache --from-cache in.cache", "give one of them");
@@ -133,8 +137,7 @@ TEST_F(CalibrateUse, WhatMeansNothingBesideTheRestIsRefusedByName) {
 }
 
 TEST_F(CalibrateUse, LayersAreKeptOnlyWhereAQuantizedModelIsMadeOrTried) {
-  write_text(folder_ + "in.cache", "TRT-8501-EntropyCalibration2\nx: 3c010204\n");
-  ASSERT_EQ(calibrate("net.onnx --data x.npy -o r.json").code, 0);
+  ASSERT_NO_FATAL_FAILURE(make_cache_and_ranges());
   for (const char* keep : {"--keep-first", "--keep-last", "--keep-fp32 first", "--keep-bf16 first"})
     for (const char* way : {"net.onnx --from-cache in.cache -o no.json ", "net.onnx --lint in.cache ",
                             "net.onnx --placeholder-data -o no.json ", "net.onnx --data x.npy --part 1/2 -o no.json ",
@@ -146,8 +149,7 @@ TEST_F(CalibrateUse, LayersAreKeptOnlyWhereAQuantizedModelIsMadeOrTried) {
 }
 
 TEST_F(CalibrateUse, WhatRunsNothingTakesNoDeviceAndWhatHasNoGraphNoPasses) {
-  write_text(folder_ + "in.cache", "TRT-8501-EntropyCalibration2\nx: 3c010204\n");
-  ASSERT_EQ(calibrate("net.onnx --data x.npy -o r.json").code, 0);
+  ASSERT_NO_FATAL_FAILURE(make_cache_and_ranges());
   refused(2, "net.onnx --lint in.cache --device cuda:5", "leave --device out");
   refused(2, "net.onnx --from-cache in.cache --threads 1 -o no.json", "leave --threads out");
   refused(2, "net.onnx --from-cache in.cache --shapes nosuch=7x7 -o no.json", "leave --shapes out");
