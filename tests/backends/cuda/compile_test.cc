@@ -400,6 +400,31 @@ TEST(CudaKernels, ResultsOfBytesAreRoundedTwoAtATimeOnTheAluPipe) {
   EXPECT_EQ(covered.size(), 4u);
 }
 
+// A fence of all memory in each stage of the ring took as long as the stage. Those that stay are at the cluster's begin
+// and end.
+TEST(CudaKernels, BlocksThatLoadTogetherFenceNoMemoryInTheirRing) {
+  TEMPER_NEEDS_NVRTC(compiler);
+  constexpr int kMembar = 0x992;
+  const KernelCase line = parse_cases(
+                              "matmul(f16[16384,768], f16[768,3072]*, f16[3072]*) epilogue=\"(2) "
+                              "2=cast.f32(1) 3=add.f32(0,2) 4=cast.f16(3)\"")
+                              .at(0);
+  const std::vector<Tensor> inputs = make_case_inputs(line, 1);
+  const Problem problem = make_case_problem(line, inputs, 1);
+  const cuda::Recipe& recipe = testing::recipe_named("cuda.matmul.pipeline");
+  const auto fences = [&](std::string_view tile) {
+    for (const Config& config : recipe.configs(problem, testing::kH100)) {
+      if (config.text != tile) continue;
+      const cuda::Job job = recipe.work(problem, config, testing::kH100).jobs.at(0);
+      return operations_of(compiler->compile(job.source, "sm_90a").bytes)[kMembar];
+    }
+    ADD_FAILURE() << tile << " is not offered";
+    return 0;
+  };
+  constexpr int kMeetings = 2, kFencesOfOne = 2;  // of the cluster
+  EXPECT_LE(fences("tile=128x128 shared"), fences("tile=128x128") + kMeetings * kFencesOfOne);
+}
+
 // ptxas makes an F2IP of a maximum with 0, a rounding and a packing of unsigned bytes, which an H200 calls illegal.
 TEST(CudaKernels, NoReluStandsBeforeTheRoundingToUnsignedBytes) {
   for (const DType dtype : {DType::i8, DType::u8}) {

@@ -251,12 +251,13 @@ DEVICE void barrier_init(u32 barrier, u32 arrivals) {
 // Makes initialised barriers visible to TMA; a barrier of the threads follows.
 DEVICE void publish_barriers() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
 DEVICE void arrive(u32 barrier) { asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory"); }
-// At the same barrier of block `rank` of the cluster.
+// At the same barrier of block `rank` of the cluster. It says that the matrix units or TMA have read something, which
+// they have been waited for: of what threads write, the other block may see nothing by it. A release for the cluster
+// would be a fence of all memory (MEMBAR.ALL.GPU): a ring of stages took twice as long with one in each.
 DEVICE void arrive_in_block(u32 barrier, u32 rank) {
   asm volatile(
-      "{.reg .b32 there; mapa.shared::cluster.u32 there, %0, %1; mbarrier.arrive.release.cluster.shared::cluster.b64 "
-      "_, "
-      "[there];}" ::"r"(barrier),
+      "{.reg .b32 there; mapa.shared::cluster.u32 there, %0, %1; mbarrier.arrive.shared::cluster.b64 _, [there];}" ::
+          "r"(barrier),
       "r"(rank)
       : "memory");
 }
