@@ -15,6 +15,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <mutex>
 #include <random>
 #include <utility>
 #include <vector>
@@ -539,7 +540,15 @@ Run::Place Run::place(const TensorMap& m, const int64_t* position) {
 
 }  // namespace
 
+// Kernels are linked without libraries (nvrtc.cc). What they call is in those of this process, which in a module of
+// Python are its alone.
+static void show_libraries() {
+  for (const char* name : {"libstdc++.so.6", "libm.so.6"}) dlopen(name, RTLD_NOW | RTLD_GLOBAL | RTLD_NOLOAD);
+}
+
 std::shared_ptr<KernelLibrary> KernelLibrary::load(const void* bytes) {
+  static std::once_flag shown;
+  std::call_once(shown, show_libraries);
   Elf64_Ehdr head;
   std::memcpy(&head, bytes, sizeof head);
   if (std::memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 || head.e_machine == 190) return nullptr;  // 190: NVIDIA's
