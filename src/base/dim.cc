@@ -2,6 +2,7 @@
 #include "base/dim.h"
 
 #include <algorithm>
+#include <stdexcept>
 
 #include "base/checked.h"
 #include "base/parse.h"
@@ -125,11 +126,8 @@ Dim dim_max(const Dim& a, const Dim& b) {
     if (Dim difference = x - y; difference.is_constant()) return difference.constant_ >= 0;
     if (depth == kDeepest) return false;
     const auto atom_of = [](const Dim& dim) -> const Dim::Atom* {
-      if (!dim.terms_ || dim.constant_ != 0 || dim.terms_->size() != 1) return nullptr;
-      const auto& [atoms, factor] = *dim.terms_->begin();
-      const bool one = factor == 1 && atoms.size() == 1;
-      return one && (atoms[0].kind == Dim::Atom::Kind::max || atoms[0].kind == Dim::Atom::Kind::min) ? &atoms[0]
-                                                                                                     : nullptr;
+      const auto* one = dim.only_atom();
+      return one && (one->kind == Dim::Atom::Kind::max || one->kind == Dim::Atom::Kind::min) ? one : nullptr;
     };
     if (const auto* inner = atom_of(y)) {
       const bool first = self(self, x, *inner->a, depth + 1), second = self(self, x, *inner->b, depth + 1);
@@ -153,9 +151,15 @@ Dim dim_min(const Dim& a, const Dim& b) {
       {Dim::Atom::Kind::min, concat("min(", a, ",", b, ")"), std::make_shared<Dim>(a), std::make_shared<Dim>(b)});
 }
 
+const Dim::Atom* Dim::only_atom() const {
+  if (!terms_ || constant_ != 0 || terms_->size() != 1) return nullptr;
+  const auto& [atoms, factor] = *terms_->begin();
+  return factor == 1 && atoms.size() == 1 ? &atoms[0] : nullptr;
+}
+
 bool Dim::is_symbol() const {
-  return terms_ && constant_ == 0 && terms_->size() == 1 && terms_->begin()->second == 1 &&
-         terms_->begin()->first.size() == 1 && terms_->begin()->first[0].kind == Atom::Kind::symbol;
+  const Atom* one = only_atom();
+  return one && one->kind == Atom::Kind::symbol;
 }
 
 std::string Dim::text() const {
@@ -177,28 +181,47 @@ std::string Dim::text() const {
   return out;
 }
 
-Dim Dim::substitute(const Bindings& bindings) const {
+// The sum of products again, of what f(atom, whether it is a term by itself) gives.
+template <class F>
+Dim Dim::map_atoms(const F& f) const {
   if (!terms_) return *this;
   Dim sum(constant_);
   for (const auto& [atoms, factor] : *terms_) {
     Dim product(factor);
-    for (const Atom& a : atoms) {
-      switch (a.kind) {
-        case Atom::Kind::symbol: {
-          auto it = bindings.find(a.text);
-          product = product * (it == bindings.end() ? symbol(a.text) : Dim(it->second));
-          break;
-        }
-        case Atom::Kind::floor_div:
-          product = product * floor_div(a.a->substitute(bindings), a.b->substitute(bindings));
-          break;
-        case Atom::Kind::max: product = product * dim_max(a.a->substitute(bindings), a.b->substitute(bindings)); break;
-        case Atom::Kind::min: product = product * dim_min(a.a->substitute(bindings), a.b->substitute(bindings)); break;
-      }
-    }
+    for (const Atom& a : atoms) product = product * f(a, factor == 1 && atoms.size() == 1);
     sum = sum + product;
   }
   return sum;
+}
+
+// The atom again, of what f gives for the dimensions in it.
+template <class F>
+Dim Dim::map_parts(const Atom& a, const F& f) {
+  switch (a.kind) {
+    case Atom::Kind::symbol: return atom(a);
+    case Atom::Kind::floor_div: return floor_div(f(*a.a), f(*a.b));
+    case Atom::Kind::max: return dim_max(f(*a.a), f(*a.b));
+    case Atom::Kind::min: return dim_min(f(*a.a), f(*a.b));
+  }
+  return {};
+}
+
+Dim Dim::substitute(const Bindings& bindings) const {
+  return map_atoms([&](const Atom& a, bool) {
+    const auto it = a.kind == Atom::Kind::symbol ? bindings.find(a.text) : bindings.end();
+    return it != bindings.end() ? Dim(it->second)
+                                : map_parts(a, [&](const Dim& part) { return part.substitute(bindings); });
+  });
+}
+
+Dim Dim::replace(const Dim& what, const Dim& with) const {
+  const Atom* sought = what.only_atom();
+  if (!sought) throw std::logic_error(concat("'", what, "' is to be replaced, which is more than one symbol"));
+  const bool in_products = with.only_atom();
+  return map_atoms([&](const Atom& a, bool alone) {
+    if (a == *sought) return alone || in_products ? with : what;
+    return map_parts(a, [&](const Dim& part) { return part.replace(what, with); });
+  });
 }
 
 bool Dim::is_non_negative() const {

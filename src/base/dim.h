@@ -32,6 +32,9 @@ class Dim {
   std::string text() const;
   // Replaces bound symbols. Unbound ones stay.
   Dim substitute(const Bindings& bindings) const;
+  // Puts `with` in the place of `what`, which is a symbol, or one floor, max or min, as deep as there are such. Where
+  // `with` is a sum, it takes the place of whole terms alone: the products that hold `what` stay as they are.
+  Dim replace(const Dim& what, const Dim& with) const;
   // Provable for sizes: symbols stand for sizes, which are never negative.
   bool is_non_negative() const;
   void collect_symbols(std::vector<std::string>& out) const;  // each once, in order of appearance
@@ -55,6 +58,11 @@ class Dim {
   static constexpr size_t kMaxFactors = 16;
   static Dim make(int64_t constant, Terms terms);
   static Dim atom(Atom atom);
+  const Atom* only_atom() const;  // null where it is more than one
+  template <class F>
+  Dim map_atoms(const F& f) const;
+  template <class F>
+  static Dim map_parts(const Atom& atom, const F& f);
   friend struct DimParser;
 };
 

@@ -55,11 +55,15 @@ void parse_field(std::string_view text, E& value) {
 }
 
 // Only dimensions depend on symbols.
-template <class T>
-void substitute_field(T&, const Bindings&) {}
-inline void substitute_field(Dim& dim, const Bindings& bindings) { dim = dim.substitute(bindings); }
-inline void substitute_field(Shape& shape, const Bindings& bindings) {
-  for (Dim& dim : shape) dim = dim.substitute(bindings);
+template <class T, class F>
+void each_dim(T&, const F&) {}
+template <class F>
+void each_dim(Dim& dim, const F& f) {
+  f(dim);
+}
+template <class F>
+void each_dim(Shape& shape, const F& f) {
+  for (Dim& dim : shape) f(dim);
 }
 
 template <class T>

@@ -139,7 +139,7 @@ struct OpTable {
   std::vector<Tensor> (*reference)(const void* op, std::span<const Tensor> inputs, std::span<const TensorType> outputs);
   std::optional<size_t> (*absorb)(void* op, const InferContext& context);
   bool (*is_concrete)(const void* op);
-  void (*substitute)(void* op, const Bindings& bindings);
+  void (*change_dims)(void* op, const std::function<void(Dim&)>& change);
   OpKind kind;
   bool (*sliceable)(const void* op, const BatchedNode& node);
   void (*take_slice)(void* op, int64_t samples);
@@ -345,9 +345,9 @@ constexpr OpTable table_of{
                     std::span<const TensorType> outputs) { return as<T>(op).reference(inputs, outputs); },
     .absorb = [](void* op, const InferContext& context) { return absorb_of(as<T>(op), context); },
     .is_concrete = [](const void* op) { return is_concrete_of(as<T>(op)); },
-    .substitute =
-        [](void* op, const Bindings& bindings) {
-          T::fields(as<T>(op), [&](std::string_view, auto& value) { substitute_field(value, bindings); });
+    .change_dims =
+        [](void* op, const std::function<void(Dim&)>& change) {
+          T::fields(as<T>(op), [&](std::string_view, auto& value) { each_dim(value, change); });
         },
     .kind = T::op_kind,
     .sliceable = [](const void* op, const BatchedNode& node) { return sliceable_of(as<T>(op), node); },
@@ -476,7 +476,11 @@ std::optional<size_t> absorb(Op& op, const InferContext& context) { return op.ta
 
 bool is_concrete(const Op& op) { return op.table().is_concrete(op.data()); }
 
-void substitute(Op& op, const Bindings& bindings) { op.table().substitute(op.data(), bindings); }
+void change_dims(Op& op, const std::function<void(Dim&)>& change) { op.table().change_dims(op.data(), change); }
+
+void substitute(Op& op, const Bindings& bindings) {
+  change_dims(op, [&](Dim& dim) { dim = dim.substitute(bindings); });
+}
 
 OpKind kind_of(const Op& op) { return op.table().kind; }
 

@@ -3,6 +3,7 @@
 // error. THE op list stands in op.cc; this file and graph.h know no op, so that who uses one includes its header alone.
 #pragma once
 #include <concepts>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -114,7 +115,9 @@ std::vector<Tensor> reference(const Op& op, std::span<const Tensor> inputs, std:
 // `infer` does so by itself; `reference` and backends see such ops without those inputs.
 std::optional<size_t> absorb(Op& op, const InferContext& context);
 bool is_concrete(const Op& op);  // no field holds a symbol
-// Replaces bound symbols in the op's fields.
+// Changes the dimensions in the op's fields.
+void change_dims(Op& op, const std::function<void(Dim&)>& change);
+// Replaces bound symbols in them.
 void substitute(Op& op, const Bindings& bindings);
 OpKind kind_of(const Op& op);
 

@@ -4,7 +4,6 @@
 
 #include "graph/control.h"
 #include "graph/data_sizes.h"
-#include "graph/fields.h"
 #include "graph/ops/choose.h"
 #include "graph/ops/loop.h"
 
@@ -118,7 +117,7 @@ class ReferenceRun {
     std::vector<TensorType> types;
     for (ValueId output : end.outputs) {
       types.push_back(source_.type(output));
-      substitute_field(types.back().shape, bindings_);
+      for (Dim& dim : types.back().shape) dim = dim.substitute(bindings_);
     }
     return run_loop(end, types, get(from[0]), get(from[1]), std::move(initial), [&](std::vector<Tensor> inputs) {
       for (ValueId captured : loop.captured) inputs.push_back(get(captured));

@@ -3,7 +3,6 @@
 #include <unordered_map>
 
 #include "graph/control.h"
-#include "graph/fields.h"
 #include "graph/ops/choose.h"
 
 namespace temper {
@@ -23,7 +22,7 @@ Graph specialize(const Graph& graph, const Bindings& bound) {
   };
   for (ValueId id : graph.inputs()) {
     TensorType type = graph.type(id);
-    substitute_field(type.shape, bindings);
+    for (Dim& dim : type.shape) dim = dim.substitute(bindings);
     map[size_t(id.index)] = result.add_input(graph.value(id).name, type);
   }
   auto mapped = [&](ValueId id) {

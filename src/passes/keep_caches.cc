@@ -187,38 +187,20 @@ std::optional<Sizes> sizes_of(const Graph& graph, const Pairs& pairs) {
 Graph with_known_positions(const Graph& graph, const Pairs& pairs) {
   const auto sizes = sizes_of(graph, pairs);
   if (!sizes || !sizes->queries.is_symbol() || !sizes->length.is_symbol()) return graph;
-  std::string all;
+  Dim all;
   for (const ValueId id : graph.inputs())
-    if (graph.value(id).name == kMask && graph.type(id).rank() == 2 && graph.type(id).shape[1].is_symbol())
-      all = graph.type(id).shape[1].text();
-  if (all.empty() || all == sizes->queries.text() || all == sizes->length.text() || all == sizes->batch.text())
-    return graph;
-  const std::string known = concat(sizes->length, '+', sizes->queries),
-                    more = dim_max(Dim::symbol(all) - sizes->length, 0).text();
-  // What there is place for behind the past, and as a term of a sum; in products and quotients it stays, and what they
-  // are of is refused later.
-  const auto replaced = [&](std::string_view text) {
-    std::string out;
-    for (size_t at = 0; at < text.size();) {
-      if (text.substr(at, more.size()) == more) {
-        out += sizes->queries.text(), at += more.size();
-        continue;
-      }
-      const size_t end = at + all.size();
-      const bool found = text.substr(at, all.size()) == all &&
-                         (at == 0 || std::string_view("+([,").find(text[at - 1]) != std::string_view::npos) &&
-                         (end == text.size() || std::string_view("+-)],").find(text[end]) != std::string_view::npos);
-      out += found ? std::string_view(known) : text.substr(at, 1);
-      at += found ? all.size() : 1;
-    }
-    return out;
-  };
+    if (graph.value(id).name == kMask && graph.type(id).rank() == 2) all = graph.type(id).shape[1];
+  if (!all.is_symbol() || all == sizes->queries || all == sizes->length || all == sizes->batch) return graph;
+  // What there is place for behind the past, and then as a term of a sum; in products it stays, and what they are of is
+  // refused later.
+  const Dim more = dim_max(all - sizes->length, 0), known = sizes->length + sizes->queries;
+  const auto replace = [&](Dim& dim) { dim = dim.replace(more, sizes->queries).replace(all, known); };
   Graph to;
   to.name = graph.name;
   std::vector<ValueId> map(static_cast<size_t>(graph.value_count()));
   for (const ValueId id : graph.inputs()) {
     TensorType type = graph.type(id);
-    for (Dim& dim : type.shape) dim = Dim::parse(replaced(dim.text()));
+    for (Dim& dim : type.shape) replace(dim);
     map[size_t(id.index)] = to.add_input(graph.value(id).name, type);
   }
   const auto mapped = [&](ValueId id) {
@@ -232,9 +214,9 @@ Graph with_known_positions(const Graph& graph, const Pairs& pairs) {
     std::vector<std::string> names;
     for (const ValueId id : node.inputs) inputs.push_back(mapped(id));
     for (const ValueId id : node.outputs) names.push_back(graph.value(id).name);
-    const std::string fields = fields_text(node.op);
-    const std::string with = replaced(fields);
-    const auto made = to.add(with == fields ? node.op : parse_op(name_of(node.op), with), inputs, node.name, names);
+    Op op = node.op;
+    change_dims(op, replace);
+    const auto made = to.add(std::move(op), inputs, node.name, names);
     for (size_t o = 0; o < made.size(); ++o) map[size_t(node.outputs[o].index)] = made[o];
   }
   for (const GraphOutput& output : graph.outputs()) to.add_output(output.name, mapped(output.value));

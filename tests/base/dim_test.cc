@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <random>
+#include <stdexcept>
 
 namespace temper {
 namespace {
@@ -19,6 +20,28 @@ TEST(Dim, TheLargerOfASizeAndWhatIsAtMostThatIsTheSize) {
   EXPECT_EQ(dim_min(part, n), part);
   EXPECT_EQ(dim_max(n, m).text(), "max(n,m)");
   EXPECT_EQ(dim_min(n, 512).text(), "min(n,512)");
+}
+
+TEST(Dim, ReplacesTermsByASum) {
+  const Dim n = Dim::symbol("n"), sum = Dim::parse("p+s");
+  const auto replaced = [&](std::string_view text) { return Dim::parse(text).replace(n, sum).text(); };
+  EXPECT_EQ(replaced("n"), "p+s");
+  EXPECT_EQ(replaced("a+n+nn+1"), "a+nn+p+s+1");
+  EXPECT_EQ(replaced("n-p"), "s");
+  EXPECT_EQ(replaced("floor(n+1,2)"), "floor(p+s+1,2)");
+  EXPECT_EQ(replaced("4*max(n,a)"), "4*max(p+s,a)");
+  EXPECT_EQ(replaced("min(max(n-1,a),a*n)"), "min(max(p+s-1,a),a*n)");
+  for (const char* stays : {"2*n", "a-n", "a*n", "a*n*n+2", "max(a-n,0)", "nn"}) EXPECT_EQ(replaced(stays), stays);
+}
+
+TEST(Dim, ReplacesAMaximumBySymbolInProductsToo) {
+  const Dim what = Dim::parse("max(n-p,0)"), s = Dim::symbol("s");
+  const auto replaced = [&](std::string_view text) { return Dim::parse(text).replace(what, s).text(); };
+  EXPECT_EQ(replaced("p+max(n-p,0)"), "p+s");
+  EXPECT_EQ(replaced("2*b*max(n-p,0)+n"), "2*b*s+n");
+  EXPECT_EQ(replaced("floor(max(n-p,0)+1,2)"), "floor(s+1,2)");
+  EXPECT_EQ(replaced("max(n-p,1)"), "max(n-p,1)");
+  EXPECT_THROW(s.replace(what + s, s), std::logic_error);
 }
 
 // Expressions with the numbers that they have for some values of the symbols.
