@@ -42,6 +42,7 @@ struct EagerNode {
   // Where the device has a kernel of it: its problem, and the kernel; null where it is known to find nothing.
   std::optional<Problem> problem = {};
   std::unique_ptr<Kernel> kernel = nullptr;
+  RunEager on_host = nullptr;  // else, but for loops and the reference
 };
 
 struct StageEntry {
@@ -353,6 +354,8 @@ PartitionedRunner::Branch& PartitionedRunner::make(Level& level, const std::vect
     branch.seen.between.push_back({each.node.name, std::string(name_of(each.node.op)), 0});
     if (!each.node.op.is<ops::LoopEnd>()) {
       if (pool_) find_kernel(each, concrete, engine_.device());
+      if (!each.problem && engine_.device().backend != "reference")
+        each.on_host = prepare_eager(each.node.op, each.node.name, engine_.threads());
       continue;
     }
     const std::string& where = branch.seen.where;
@@ -693,9 +696,7 @@ std::vector<Tensor> PartitionedRunner::run(const std::vector<Tensor>& model_inpu
         const auto run = [&] {
           if (each.runner) return run_loop_of(each, arguments);
           try {
-            return engine_.device().backend == "reference"
-                       ? run_node(node.op, arguments, node.name)
-                       : run_eager(node.op, arguments, node.name, engine_.threads());
+            return each.on_host ? each.on_host(arguments) : run_node(node.op, arguments, node.name);
           } catch (const Error& error) {
             // What an op cannot do with sizes that are data is no fault of the file.
             if (error.kind() != ErrorKind::bad_file) throw;

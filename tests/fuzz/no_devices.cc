@@ -16,8 +16,6 @@ extern const Backend cpu_backend, cuda_backend;
 const Backend cpu_backend{.name = "cpu", .device = no_device, .tactics = no_tactics, .reorder = no_reorder};
 const Backend cuda_backend{.name = "cuda", .device = no_device, .tactics = no_tactics, .reorder = no_reorder};
 
-std::vector<Tensor> run_eager(const Op&, const std::vector<Tensor>&, std::string_view, int) {
-  fail(ErrorKind::unsupported, "the fuzzers have no such device");
-}
+RunEager prepare_eager(const Op&, std::string, int) { fail(ErrorKind::unsupported, "the fuzzers have no such device"); }
 
 }  // namespace temper

@@ -32,7 +32,7 @@ std::vector<Tensor> run(const Op& given, const std::vector<Tensor>& inputs, std:
     check_types(given, inputs, name);
     return {given.is<ops::NonZero>() ? run_nonzero(inputs[0]) : run_nms(given.get<ops::Nms>(), inputs, threads)};
   }
-  if (given.is<ops::StringNormalize, ops::StringSplit, ops::StringTokenize, ops::Unique>()) {
+  if (given.is<ops::StringNormalize, ops::StringSplit, ops::Unique>()) {
     check_types(given, inputs, name);
     return reference(given, inputs, {});
   }
@@ -79,9 +79,16 @@ PlainWay plain_way(const Problem& problem, const Device& cpu) {
   return {};
 }
 
-std::vector<Tensor> run_eager(const Op& op, const std::vector<Tensor>& inputs, std::string_view name, int threads) {
-  return with_context([&] { return concat(name_of(op), " '", name, "'"); },
-                      [&] { return run(op, inputs, name, threads); });
+RunEager prepare_eager(const Op& op, std::string name, int threads) {
+  std::shared_ptr<const ops::Tokenizer> tokenizer;
+  if (const auto* tokenize = op.get_if<ops::StringTokenize>()) tokenizer = ops::tokenizer_of(*tokenize);
+  return [=](const std::vector<Tensor>& inputs) {
+    return with_context([&] { return concat(name_of(op), " '", name, "'"); },
+                        [&] {
+                          return tokenizer ? std::vector<Tensor>{ops::tokenize(*tokenizer, inputs[0])}
+                                           : run(op, inputs, name, threads);
+                        });
+  };
 }
 
 }  // namespace temper

@@ -2,7 +2,8 @@
 // Nodes that run between plans, because the sizes of what they give are data, and the kernels of CPUs that compute
 // them.
 #pragma once
-#include <string_view>
+#include <functional>
+#include <string>
 
 #include "backends/tactic.h"
 
@@ -16,7 +17,9 @@ struct PlainWay {
 };
 PlainWay plain_way(const Problem& problem, const Device& cpu);
 
-// As run_node (graph/graph.h), on tensors in the host's memory, but by kernels where there are some.
-std::vector<Tensor> run_eager(const Op& op, const std::vector<Tensor>& inputs, std::string_view name, int threads);
+// As run_node (graph/graph.h) of this node, on tensors in the host's memory, but by kernels where there are some, and
+// with what is the same in every run done before: patterns are compiled.
+using RunEager = std::function<std::vector<Tensor>(const std::vector<Tensor>& inputs)>;
+RunEager prepare_eager(const Op& op, std::string name, int threads);
 
 }  // namespace temper

@@ -37,12 +37,16 @@ void each_match(const RE2& pattern, std::string_view text, const F& f) {
   }
 }
 
+}  // namespace
+
 class Tokenizer {
  public:
-  explicit Tokenizer(const StringTokenize& op) : op_(op) {
+  explicit Tokenizer(StringTokenize of) : op(std::move(of)) {
     for (const std::string& separator : op.separators) patterns_.push_back(compiled(separator, Longest::yes));
     if (!op.word.empty()) patterns_.push_back(compiled(op.word, Longest::yes));
   }
+
+  const StringTokenize op;
 
   Words words_of(std::string_view text) const {
     Words words{text};
@@ -50,7 +54,7 @@ class Tokenizer {
       words.clear();
       for (size_t at = 0; at < text.size(); at += words.back().size())
         words.push_back(text.substr(at, letter_bytes(text, at)));
-    } else if (!op_.word.empty()) {
+    } else if (!op.word.empty()) {
       words.clear();
       each_match(*patterns_[0], text,
                  [&](size_t begin, size_t length) { words.push_back(text.substr(begin, length)); });
@@ -68,17 +72,17 @@ class Tokenizer {
         words = std::move(parts);
       }
     }
-    std::erase_if(words, [&](std::string_view word) { return word.empty() || letters_of(word) < op_.least; });
+    std::erase_if(words, [&](std::string_view word) { return word.empty() || letters_of(word) < op.least; });
     return words;
   }
 
  private:
-  const StringTokenize& op_;
   std::vector<std::shared_ptr<const RE2>> patterns_;
 };
 
-std::vector<Words> all_words(const Tensor& x, const StringTokenize& op) {
-  const Tokenizer tokenizer(op);
+namespace {
+
+std::vector<Words> all_words(const Tensor& x, const Tokenizer& tokenizer) {
   std::vector<Words> all;
   for (uint64_t code : codes_of(x)) all.push_back(tokenizer.words_of(current_strings().at(code)));
   return all;
@@ -97,30 +101,39 @@ std::vector<TensorType> StringTokenize::infer(const InferContext& context) const
   context.expect_rank(0, 0, kMaxRank - 1);
   expect_strings(context, 0);
   if (!separators.empty() && !word.empty()) fail(ErrorKind::bad_file, "separators and words");
-  const Tokenizer patterns_are_valid(*this);
+  const Tokenizer tokenizer(*this);  // refuses patterns that are not valid
   TensorType out = context.type(0);
   const Tensor* known = context.constant(0);  // of a run, just before it
-  out.shape.push_back(known ? Dim(width_of(all_words(*known, *this), mark)) : context.unknown(0, out.rank()));
+  out.shape.push_back(known ? Dim(width_of(all_words(*known, tokenizer), mark)) : context.unknown(0, out.rank()));
   return {out};
 }
 
 std::vector<Tensor> StringTokenize::reference(std::span<const Tensor> inputs, std::span<const TensorType>) const {
-  const std::vector<Words> all = all_words(inputs[0], *this);
-  const int64_t width = width_of(all, mark);
-  Dims dims = inputs[0].dims();
+  return {tokenize(Tokenizer(*this), inputs[0])};
+}
+
+std::shared_ptr<const Tokenizer> tokenizer_of(const StringTokenize& op) {
+  return std::make_shared<const Tokenizer>(op);
+}
+
+Tensor tokenize(const Tokenizer& tokenizer, const Tensor& x) {
+  const StringTokenize& op = tokenizer.op;
+  const std::vector<Words> all = all_words(x, tokenizer);
+  const int64_t width = width_of(all, op.mark);
+  Dims dims = x.dims();
   dims.push_back(width);
   Tensor out(DType::u64, dims);
   StringTable& table = current_strings();
   uint64_t* to = out.data<uint64_t>();
   for (size_t i = 0; width > 0 && i < all.size(); ++i) {
     uint64_t* const end = to + width;
-    if (mark) *to++ = table.code_of("\x02");
+    if (op.mark) *to++ = table.code_of("\x02");
     for (std::string_view text : all[i]) *to++ = table.code_of(text);
-    if (mark) *to++ = table.code_of("\x03");
-    std::fill(to, end, table.code_of(pad));
+    if (op.mark) *to++ = table.code_of("\x03");
+    std::fill(to, end, table.code_of(op.pad));
     to = end;
   }
-  return {out.with_bits_as(DType::string)};
+  return out.with_bits_as(DType::string);
 }
 
 }  // namespace temper::ops

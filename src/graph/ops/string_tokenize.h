@@ -2,6 +2,8 @@
 // string_tokenize(x string) -> string [x..., tokens]: the words of each string, filled up with `pad`; none at all where
 // no string has any. com.microsoft's Tokenizer.
 #pragma once
+#include <memory>
+
 #include "graph/fields.h"
 #include "graph/infer.h"
 #include "graph/onnx_form.h"
@@ -35,5 +37,10 @@ struct StringTokenize {
   std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;
   OnnxForm onnx_form() const { return OnnxForm::none("it is an op of com.microsoft, and ONNX has none like it"); }
 };
+
+// The op with its patterns compiled, for runs. Throws as infer does.
+class Tokenizer;
+std::shared_ptr<const Tokenizer> tokenizer_of(const StringTokenize& op);
+Tensor tokenize(const Tokenizer& tokenizer, const Tensor& x);
 
 }  // namespace temper::ops

@@ -13,7 +13,9 @@
 #include "graph/ops/nonzero.h"
 #include "graph/ops/reduce.h"
 #include "graph/ops/slice.h"
+#include "graph/ops/string_tokenize.h"
 #include "graph/ops/topk.h"
+#include "graph/strings.h"
 
 namespace temper {
 namespace {
@@ -29,7 +31,7 @@ void expect_as_reference(const Op& op, const std::vector<Tensor>& inputs) {
     set_isa(isa);
     for (int threads : {1, 2}) {
       SCOPED_TRACE(concat("threads=", threads, " isa=", int(isa)));
-      const std::vector<Tensor> got = run_eager(op, inputs, "node", threads);
+      const std::vector<Tensor> got = prepare_eager(op, "node", threads)(inputs);
       ASSERT_EQ(got.size(), want.size());
       for (size_t i = 0; i < want.size(); ++i) EXPECT_TRUE(got[i].same_bits(want[i])) << "output " << i;
     }
@@ -64,7 +66,7 @@ TEST(EagerNms, ChoosesTheBoxesOfTheReference) {
 
 TEST(EagerNms, RefusesWhatDoesNotFitTogether) {
   try {
-    run_eager(ops::Nms{}, {Tensor(DType::f32, {1, 3, 4}), Tensor(DType::f32, {1, 2, 5})}, "boxes", 1);
+    prepare_eager(ops::Nms{}, "boxes", 1)({Tensor(DType::f32, {1, 3, 4}), Tensor(DType::f32, {1, 2, 5})});
     FAIL();
   } catch (const Error& error) {
     EXPECT_NE(std::string(error.what()).find("nms 'boxes'"), std::string::npos) << error.what();
@@ -99,7 +101,7 @@ TEST(EagerNodes, ReduceTheAxesThatDataName) {
       const Op op = ops::Reduce{.kind = ops::ReduceKind::max, .keepdims = false, .noop_with_empty_axes = none};
       const std::vector<Tensor> inputs{x, Tensor::of<int64_t>({int64_t(axes.size())}, axes)};
       const Dims want = axes.size() == 1 ? Dims{3, 5} : axes.size() == 2 ? Dims{4} : none ? x.dims() : Dims{};
-      EXPECT_EQ(run_eager(op, inputs, "node", 1).at(0).dims(), want);
+      EXPECT_EQ(prepare_eager(op, "node", 1)(inputs).at(0).dims(), want);
       expect_as_reference(op, inputs);
     }
 }
@@ -109,7 +111,7 @@ TEST(EagerNodes, ComputeWhatHasSizesThatAreDataAsTheReferenceDoes) {
   Tensor x(DType::f32, {3, 40});
   for (int64_t i = 0; i < x.count(); ++i) x.data<float>()[i] = float(draw(0, 30)) / 4;
   for (int64_t k : {0, 1, 17, 40}) expect_as_reference(ops::TopK{.axis = 1}, {x, Tensor::of<int64_t>({1}, {k})});
-  EXPECT_THROW(run_eager(ops::TopK{.axis = 1}, {x, Tensor::of<int64_t>({1}, {41})}, "node", 1), Error);
+  EXPECT_THROW(prepare_eager(ops::TopK{.axis = 1}, "node", 1)({x, Tensor::of<int64_t>({1}, {41})}), Error);
 }
 
 // A kernel of the CPU, not the reference.
@@ -118,6 +120,18 @@ TEST(EagerNodes, AreLeftToTheFirstTacticThatTakesThem) {
                         {{type_of(DType::f32, {3, 40})}},
                         {{type_of(DType::f32, {3, 2})}, {type_of(DType::i64, {3, 2})}}};
   EXPECT_EQ(plain_way(problem, open_device("cpu")).tactic->name, "cpu.topk");
+}
+
+// One that is prepared once, for rows of other words each time.
+TEST(EagerStrings, ATokenizerServesRunAfterRun) {
+  const ops::StringTokenize op{{" ", "[,;]+"}, "", 1, true, "#"};
+  const RunEager tokenize = prepare_eager(op, "words", 1);
+  for (const std::vector<std::string>& texts : {std::vector<std::string>{"a b,;c", "d"}, {"e"}, {"", ";"}}) {
+    const Tensor x = tensor_of_strings({int64_t(texts.size())}, texts), want = run_node(op, {x}, "words")[0];
+    EXPECT_EQ(tokenize({x}).at(0).dims(), want.dims());
+    EXPECT_EQ(strings_of(tokenize({x}).at(0)), strings_of(want));
+  }
+  EXPECT_THROW(prepare_eager(ops::StringTokenize{{"("}}, "words", 1), Error);
 }
 
 }  // namespace

@@ -93,7 +93,7 @@ TEST(ImageDecode, TheCpusKernelGivesWhatTheReferenceGives) {
   for (std::string_view kind : kKinds)
     for (PixelFormat format : {PixelFormat::rgb, PixelFormat::bgr, PixelFormat::grey}) {
       const Tensor file = file_of(folder, kind), want = decoded(format, file);
-      EXPECT_TRUE(run_eager(ops::ImageDecode{format}, {file}, "node", 1)[0].same_bits(want)) << kind;
+      EXPECT_TRUE(prepare_eager(ops::ImageDecode{format}, "node", 1)({file})[0].same_bits(want)) << kind;
       const Problem problem{ops::ImageDecode{format}, {{file.type()}}, {{want.type()}}};
       EXPECT_EQ(plain_way(problem, open_device("cpu")).tactic->name, "cpu.image_decode");
     }
@@ -113,11 +113,11 @@ TEST(ImageDecode, DamagedAndForeignBytesAreRefusedOrDecodedAndNoCrash) {
     damage(folder + "damaged", good, 19, [&](const std::string& path) {
       const Tensor file = tensor_of(read_file(path));
       run_node(ops::ImageDecode{PixelFormat::grey}, {file}, path);
-      run_eager(ops::ImageDecode{}, {file}, path, 1);
+      prepare_eager(ops::ImageDecode{}, path, 1)({file});
     });
     for (size_t cut = 0; cut + 4 < good.size(); cut += 29)
       error_of(ErrorKind::bad_file,
-               [&] { run_eager(ops::ImageDecode{}, {tensor_of(good.substr(0, cut))}, "node", 1); });
+               [&] { prepare_eager(ops::ImageDecode{}, "node", 1)({tensor_of(good.substr(0, cut))}); });
   }
   EXPECT_CONTAINS(error_of(ErrorKind::bad_file, [&] { decoded(PixelFormat::rgb, tensor_of("")); }), "empty");
   EXPECT_CONTAINS(error_of(ErrorKind::bad_file, [&] { decoded(PixelFormat::rgb, tensor_of("hello")); }), "picture");

@@ -16,7 +16,7 @@ std::vector<Tensor> run(const Tensor& x, int64_t axis, bool sorted) {
   ops::Unique op;
   op.axis = axis;
   op.sorted = sorted;
-  return run_eager(op, {x}, "unique", 1);
+  return prepare_eager(op, "unique", 1)({x});
 }
 
 // Few and many elements are sorted in different ways.
