@@ -3,6 +3,7 @@
 // to tile together. Totals of floats have 53 digits, as those of the reference. Generated before this text: PRODUCT,
 // EXCLUSIVE, REVERSE, and what rows.cuh needs; rows run along one axis.
 #include "backends/cuda/rows/rows.cuh"
+#include "backends/cuda/support/warp_scan.cuh"
 
 template <class T>
 struct TotalOf {
@@ -55,12 +56,7 @@ extern "C" __global__ void BOUNDS cumulative(const Input* in, Output* out, const
     Total start = before;
     if constexpr (LANES == 1) before = joined(before, own);
     else {
-      Total through = own;  // of the lanes of the warp up to this one
-#pragma unroll
-      for (u32 by = 1; by < 32; by *= 2) {
-        const Total left = __shfl_up_sync(0xffffffffu, through, by);
-        if (threadIdx.x % 32 >= by) through = joined(left, through);
-      }
+      const Total through = through_lane(own, joined);
       const Total left = __shfl_up_sync(0xffffffffu, through, 1);
       if constexpr (LANES == 32) {
         before = joined(before, __shfl_sync(0xffffffffu, through, 31));

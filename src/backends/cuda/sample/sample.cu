@@ -10,6 +10,7 @@
 // Generated before this text: SPLITS.
 #include "backends/cuda/rows/row_sums.cuh"
 #include "backends/cuda/support/cluster_parts.cuh"
+#include "backends/cuda/support/warp_scan.cuh"
 
 struct Parameters {
   u32 vocabulary, positions;
@@ -133,14 +134,8 @@ DEVICE void clear_bins(Shared& s) {
 template <class Reached>
 DEVICE Found find_bin(Shared& s, u32 count, u64 weight, u32 count_before, u64 weight_before, Reached&& reached) {
   const u32 lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  u32 counts = count;
-  u64 weights = weight;
-#pragma unroll
-  for (u32 apart = 1; apart < 32; apart *= 2) {
-    const u32 other = __shfl_up_sync(0xffffffffu, counts, apart);
-    const u64 others = __shfl_up_sync(0xffffffffu, weights, apart);
-    if (lane >= apart) counts += other, weights += others;
-  }
+  u32 counts = sum_through_lane(count);
+  u64 weights = sum_through_lane(weight);
   if (lane == 31) s.counts_of_warps[warp] = counts, s.sums[warp] = weights;
   if (threadIdx.x == 0) s.found = {0, 0, 0, 0};
   __syncthreads();
@@ -300,13 +295,7 @@ extern "C" __global__ void CLUSTER __launch_bounds__(THREADS, 1)
         for (u32 first = row.first; first < row.end; first += 32) {
           const u32 token = first + lane;
           const u64 weight = token < row.end ? weight_of(power_of(row.x[token], row), s, p) : 0;
-          u64 sums = weight;
-#pragma unroll
-          for (u32 apart = 1; apart < 32; apart *= 2) {
-            const u64 others = __shfl_up_sync(0xffffffffu, sums, apart);
-            if (lane >= apart) sums += others;
-          }
-          sums += before;
+          const u64 sums = before + sum_through_lane(weight);
           if (double(sums) > drawn && double(sums - weight) <= drawn) out[b] = token;
           before = __shfl_sync(0xffffffffu, sums, 31);
         }

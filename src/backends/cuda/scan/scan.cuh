@@ -2,18 +2,14 @@
 // Sums over the threads before this one.
 #pragma once
 #include "backends/cuda/support/memory.cuh"
+#include "backends/cuda/support/warp_scan.cuh"
 
 // Over the threads of the block (of so many warps) before this one; `all`: over all of them. All threads call it.
 template <u32 WARPS>
 DEVICE u32 sum_before(u32 mine, u32& all) {
   __shared__ u32 of_warps[WARPS];
   const u32 lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  u32 through = mine;
-#pragma unroll
-  for (u32 by = 1; by < 32; by *= 2) {
-    const u32 left = __shfl_up_sync(0xffffffffu, through, by);
-    if (lane >= by) through += left;
-  }
+  const u32 through = sum_through_lane(mine);
   __syncthreads();  // the last use of it is over
   if (lane == 31) of_warps[warp] = through;
   __syncthreads();

@@ -4,6 +4,7 @@
 // applied by one thread, one after the other, so that the result is that of the reference, bit for bit. Generated
 // before this text: Element, REDUCTION (as in ops::ScatterReduction).
 #include "backends/cuda/scatter/scatter.cuh"
+#include "backends/cuda/support/warp_scan.cuh"
 
 constexpr int kAdd = 1, kMul = 2, kMax = 3, kMin = 4;
 
@@ -49,12 +50,7 @@ extern "C" __global__ void __launch_bounds__(256)
 #pragma unroll
     for (u32 k = 0; k < kEach; ++k) count += mine[k] - first < targets;
     // Where this thread's entries stand in the queue: behind those of the threads before it.
-    u32 through = count;
-#pragma unroll
-    for (u32 by = 1; by < 32; by *= 2) {
-      const u32 before = __shfl_up_sync(0xffffffffu, through, by);
-      if (lane >= by) through += before;
-    }
+    const u32 through = sum_through_lane(count);
     if (lane == 31) sums[warp] = through;
     __syncthreads();
     u32 entry = queued + through - count;
