@@ -26,6 +26,31 @@ std::string batch_symbol(const std::vector<InputSpec>& inputs) {
   return "";
 }
 
+std::optional<BatchRange> batches_said(const std::vector<InputSpec>& inputs,
+                                       const std::map<std::string, ShapeRange>& shapes) {
+  const std::string symbol = batch_symbol(inputs);
+  std::optional<BatchRange> said;
+  for (const InputSpec& input : inputs) {
+    const auto named = shapes.find(input.name);
+    const auto found = named == shapes.end() && inputs.size() == 1 ? shapes.find("") : named;
+    if (found == shapes.end() || symbol.empty()) continue;
+    if (input.type.shape.empty() || input.type.shape[0].text() != symbol) continue;
+    const ShapeRange& range = found->second;
+    if (range.min.empty() || range.opt.empty() || range.max.empty()) continue;  // refused where it is used
+    if (!said) said = {range.min[0], range.opt[0], range.max[0]};
+    said->min = std::max(said->min, range.min[0]), said->max = std::min(said->max, range.max[0]);
+  }
+  return said;
+}
+
+void check_batch(const std::vector<InputSpec>& inputs, const std::map<std::string, ShapeRange>& shapes, int64_t batch) {
+  const auto said = batches_said(inputs, shapes);
+  if (!said || (said->min <= batch && batch <= said->max)) return;
+  fail(ErrorKind::usage, "--batch ", batch, " contradicts --shapes, which says ",
+       said->min < said->max ? concat("batches of ", said->min, " to ", said->max) : concat("a batch of ", said->opt),
+       "; leave one of them out, or give a range in --shapes that has the batch");
+}
+
 GivenInputs read_given(const InputRequest& request, const std::vector<InputSpec>& inputs, int64_t batch,
                        const std::map<std::string, ShapeRange>& tuned) {
   constexpr int64_t kMost = 32;  // as where data are run in batches

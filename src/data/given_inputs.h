@@ -3,6 +3,7 @@
 #pragma once
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -32,8 +33,17 @@ GivenInputs read_given(const InputRequest& request, const std::vector<InputSpec>
                        const std::map<std::string, ShapeRange>& tuned = {});
 GivenInputs read_given(const InputRequest& request, const Engine& engine, int64_t batch);
 
+struct BatchRange {
+  int64_t min = 1, opt = 1, max = 1;
+};
+
 // The first open dimension that begins an input: what a number of samples stands for. Empty where there is none.
 std::string batch_symbol(const std::vector<InputSpec>& inputs);
+// The range of it that --shapes says, which may name no input where there is only one; nothing where it says none.
+std::optional<BatchRange> batches_said(const std::vector<InputSpec>& inputs,
+                                       const std::map<std::string, ShapeRange>& shapes);
+// Refuses a batch of --batch that --shapes contradicts. Throws Error{usage}.
+void check_batch(const std::vector<InputSpec>& inputs, const std::map<std::string, ShapeRange>& shapes, int64_t batch);
 // Values of symbols, from the shapes of given inputs.
 Bindings bindings_of(const GivenInputs& given, const std::vector<InputSpec>& inputs);
 

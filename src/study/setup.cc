@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "data/carried.h"
+#include "data/given_inputs.h"
 #include "data/sample.h"
 #include "measure/environment.h"
 #include "onnx/used_files.h"
@@ -68,18 +69,6 @@ StudyParts split(const Dataset& data, const StudyOptions& options) {
     fail(ErrorKind::usage,
          "every sample to evaluate on has the content of one that is calibrated on; give samples that differ");
   return parts;
-}
-
-// The batch that --shapes says, of a range the one it is tuned for; 1 where it says none.
-int64_t batch_of(const std::vector<InputSpec>& specs, const std::map<std::string, ShapeRange>& shapes) {
-  for (const InputSpec& spec : specs) {
-    auto found = shapes.find(spec.name);
-    if (found == shapes.end() && specs.size() == 1) found = shapes.find("");
-    if (found != shapes.end() && !spec.type.shape.empty() && !spec.type.shape[0].is_constant() &&
-        !found->second.opt.empty())
-      return found->second.opt[0];
-  }
-  return 1;
 }
 
 std::string stem_of(const StudyOptions& options) {
@@ -146,7 +135,10 @@ StudySetup set_up(const StudyOptions& options) {
   const int64_t fixed = fixed_batch(model.graph, data);
   if (fixed && options.batch && options.batch != fixed)
     fail(ErrorKind::usage, "the model takes batches of ", fixed, ", not of ", options.batch, "; leave --batch out");
-  const int64_t batch = fixed ? fixed : options.batch ? options.batch : batch_of(specs, options.build.shapes);
+  if (options.batch) check_batch(specs, options.build.shapes, options.batch);
+  // Of a range the batch that it is tuned for.
+  const int64_t said = batches_said(specs, options.build.shapes).value_or(BatchRange()).opt;
+  const int64_t batch = fixed ? fixed : options.batch ? options.batch : said;
   auto shapes = shapes_of_data(model.graph, data, batch);
   return {options, std::move(model),      std::move(data),    std::move(parts),
           budget,  std::move(precisions), std::move(skipped), batch,

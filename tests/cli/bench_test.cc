@@ -160,6 +160,22 @@ TEST_F(BenchVerb, OptionsOfABuildAreRefusedBesideAPlan) {
     }
 }
 
+TEST_F(BenchVerb, ABatchThatShapesContradictIsRefused) {
+  const std::string options = " --batch 2 --no-measure --no-timing-cache";
+  for (const std::string verb : {"bench ", "bench --device cpu,cpu ", "versus "}) {
+    const Printed one = run(temper + verb + file("m.onnx") + " --shapes image=4x1x8x8" + options);
+    EXPECT_EQ(one.code, 2) << verb << one.text;
+    EXPECT_NE(one.text.find("--batch 2 contradicts --shapes, which says a batch of 4"), std::string::npos) << one.text;
+    const Printed range = run(temper + verb + file("m.onnx") + " --shapes 3x1x8x8:4x1x8x8:8x1x8x8" + options);
+    EXPECT_EQ(range.code, 2) << verb << range.text;
+    EXPECT_NE(range.text.find("which says batches of 3 to 8"), std::string::npos) << range.text;
+  }
+  const Printed within = run(temper + "bench " + file("m.onnx") + " --shapes 1x1x8x8:4x1x8x8:8x1x8x8 --iterations 2" +
+                             options + " --json");
+  ASSERT_EQ(within.code, 0) << within.text;
+  EXPECT_NE(within.text.find("\"batch\": 2"), std::string::npos) << within.text;
+}
+
 TEST_F(BenchVerb, APlanHasOneNumberOfThreads) {
   const Printed several = run(temper + "bench " + file("m.plan") + " --threads 1,1");
   EXPECT_EQ(several.code, 2);

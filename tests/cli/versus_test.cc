@@ -132,6 +132,12 @@ TEST_F(Versus, StreamsThatAreNamedAreMeasuredOrRefused) {
   EXPECT_EQ(temper(folder_, versus + "--threads 1 --streams 1,100000").code, 2);
 }
 
+TEST_F(Versus, ShapesSayTheBatch) {
+  const Json both = engines("--with onnxruntime --shapes x=3x8");
+  ASSERT_EQ(both.size(), 2u);
+  for (const Json& engine : both) EXPECT_EQ(engine.at("batch"), 3);
+}
+
 TEST_F(Versus, APlanIsRefused) {
   ASSERT_EQ(temper(folder_, "build m.onnx -o m.plan --quick --quiet").code, 0);
   EXPECT_EQ(temper(folder_, "versus m.plan").code, int(ErrorKind::usage));

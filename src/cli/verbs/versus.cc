@@ -145,7 +145,8 @@ class Contest {
       : options_(options), context_(context), gpu_(options.flags.device.starts_with("cuda")) {}
 
   // Every setting of an engine: what the options ask for, or with --sweep what the machine has room for.
-  std::vector<Setting> settings(bool batch_is_open) const {
+  // `said`: the batches of --shapes.
+  std::vector<Setting> settings(bool batch_is_open, const std::optional<BatchRange>& said) const {
     const int cores = usable_cores(read_environment(0));
     std::vector<int> threads = options_.threads, streams = options_.streams;
     std::vector<int64_t> batches = options_.batches;
@@ -157,8 +158,11 @@ class Contest {
       streams = {1};
       for (int count = 2; options_.sweep && !gpu_ && count <= cores; count *= 2) streams.push_back(count);
     }
-    if (batches.empty())
-      batches = options_.sweep && batch_is_open ? std::vector<int64_t>{1, 8, 32} : std::vector<int64_t>{1};
+    if (batches.empty() && options_.sweep && batch_is_open) {
+      batches = {1, 8, 32};
+      if (said) std::erase_if(batches, [&](int64_t batch) { return batch < said->min || batch > said->max; });
+    }
+    if (batches.empty()) batches = {said.value_or(BatchRange()).opt};
     std::vector<Setting> all;
     // What was named is measured or refused. What a sweep makes up is left out where the cores do not suffice.
     const bool threads_named = !options_.threads.empty(), streams_named = !options_.streams.empty();
@@ -535,9 +539,10 @@ void versus(const Options& options, Context& context) {
   EnvironmentSampler sampler(0);
   Contest contest(options, context);
   const std::vector<std::string> engines = contestants(options);
-  const ImportedModel model = ModelSource{options.path, "", {}}.import(
-      limits_of(options.flags), build_options(options.flags, options.path, context).shapes);
-  const std::vector<Setting> settings = contest.settings(!batch_symbol(input_specs(model.graph)).empty());
+  const auto shapes = build_options(options.flags, options.path, context).shapes;
+  const ImportedModel model = ModelSource{options.path, "", {}}.import(limits_of(options.flags), shapes);
+  const std::vector<InputSpec> inputs = input_specs(model.graph);
+  const std::vector<Setting> settings = contest.settings(!batch_symbol(inputs).empty(), batches_said(inputs, shapes));
   const bool sweep = settings.size() > 1;
   for (const Setting& setting : settings) contest.prepare(setting);
   std::vector<Outcome> swept;
