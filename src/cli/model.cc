@@ -454,6 +454,10 @@ std::shared_ptr<const Engine> build_for_batch(const std::string& path, int64_t b
       limits_of(flags), given);  // names and open dimensions must be known before the build
   const std::vector<InputSpec> specs = input_specs(model, path);
   if (batch > 0) check_batch(specs, given, batch);
+  if (!options.buckets.empty())
+    fail(ErrorKind::usage,
+         "--buckets are batches of one plan, and here each batch gets a plan of its own; leave --buckets out, or give a "
+         "range in --shapes and no --batch");
   const GivenInputs inputs = with_context([&] { return path; }, [&] { return read_given(request, specs, batch); });
   Bindings bindings = bindings_of(inputs, specs);
   if (const std::string symbol = batch_symbol(specs); !symbol.empty() && (batch > 0 || !bindings.contains(symbol)))

@@ -176,6 +176,16 @@ TEST_F(BenchVerb, ABatchThatShapesContradictIsRefused) {
   EXPECT_NE(within.text.find("\"batch\": 2"), std::string::npos) << within.text;
 }
 
+TEST_F(BenchVerb, BucketsThatNoPlanHasAreRefused) {
+  const std::string options = file("m.onnx") + " --buckets 2,4 --no-measure --no-timing-cache --iterations 2 ";
+  for (const std::string batch : {"", "--batch 4"}) {
+    const Printed refused = run(temper + "bench " + options + batch);
+    EXPECT_EQ(refused.code, 2) << refused.text;
+    EXPECT_NE(refused.text.find("leave --buckets out"), std::string::npos) << refused.text;
+  }
+  EXPECT_EQ(run(temper + "bench " + options + "--shapes 1x1x8x8:4x1x8x8:8x1x8x8").code, 0);
+}
+
 TEST_F(BenchVerb, APlanHasOneNumberOfThreads) {
   const Printed several = run(temper + "bench " + file("m.plan") + " --threads 1,1");
   EXPECT_EQ(several.code, 2);
