@@ -185,7 +185,10 @@ Words words_of(int argc, char** argv) {
       ++i;
     } else if (given[i].starts_with("--json=") && !is_bench) {
       out.words.emplace_back("--json");
-      if (const std::string file = given[i].substr(7); file != "-") out.json_file = file;
+      const std::string file = given[i].substr(7);
+      if (!out.json_file.empty())
+        fail(ErrorKind::usage, "--json=", out.json_file, " and ", given[i], " are two places to write to; give one");
+      if (file != "-") out.json_file = file;
     } else out.words.push_back(given[i]);
   }
   return out;

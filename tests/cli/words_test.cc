@@ -104,6 +104,8 @@ TEST(Words, JsonGoesToStandardOutputOrToAFileTheSameWayEverywhere) {
   EXPECT_EQ(saved.out, "");
   EXPECT_EQ(read_file(folder + "m.json"), shown);
   EXPECT_EQ(temper(folder, "inspect m.onnx --json=m.onnx").code, int(ErrorKind::usage));  // never what it reads
+  EXPECT_CONTAINS(temper(folder, "inspect m.onnx --json=a.json --json=b.json").err,
+                  "--json=a.json and --json=b.json are two places to write to; give one");
   EXPECT_EQ(temper(folder, "inspect none.onnx --json=none.json").code, int(ErrorKind::bad_file));
   EXPECT_FALSE(std::filesystem::exists(folder + "none.json"));
   // Behind as-tensorrt it is the command's own.
@@ -161,6 +163,21 @@ TEST(ZooVerb, OptionsOfAModelAreRefusedWithoutItsName) {
   refused("digits_cnn --list -o f.onnx", "--list writes no model; leave it out, or 'digits_cnn'");
   EXPECT_CONTAINS(temper(folder, "zoo").out, "digits_cnn");
   EXPECT_EQ(temper(folder, "zoo --list").out, temper(folder, "zoo").out);
+}
+
+TEST(ZooVerb, JsonIsWrittenToAFileAgain) {
+  const std::string folder = test_folder();
+  for (int i = 0; i < 2; ++i) {
+    const Outcome listed = temper(folder, "zoo --list --json=list.json");
+    EXPECT_EQ(listed.code, 0) << listed.err;
+    EXPECT_EQ(listed.out, "");
+    EXPECT_GT(Json::parse(read_file(folder + "list.json")).at("models").size(), 3u);
+    const Outcome written = temper(folder, "zoo digits_cnn -o m.onnx --json=written.json");
+    EXPECT_EQ(written.code, 0) << written.err;
+    const Json json = Json::parse(read_file(folder + "written.json"));
+    EXPECT_EQ(json.at("file"), "m.onnx");
+    EXPECT_EQ(json.at("bytes"), std::filesystem::file_size(folder + "m.onnx"));
+  }
 }
 
 TEST(BuildVerb, JsonIsWhatInspectHasOfThePlan) {

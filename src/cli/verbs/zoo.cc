@@ -4,10 +4,11 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <nlohmann/json.hpp>
 
 #include "base/file.h"
 #include "base/log.h"
-#include "base/strict_json.h"
+#include "cli/json_text.h"
 #include "cli/outputs.h"
 #include "cli/suggest.h"
 #include "cli/verb.h"
@@ -24,9 +25,10 @@ struct Options {
 
 void list(bool as_json) {
   if (as_json) {
-    auto rows = nlohmann::json::array();
-    for (const ZooEntry& entry : zoo_entries()) rows.push_back({{"name", entry.name}, {"summary", entry.summary}});
-    std::printf("%s\n", strict::dump(rows, 2).c_str());
+    nlohmann::ordered_json json{{"models", nlohmann::ordered_json::array()}};
+    for (const ZooEntry& entry : zoo_entries())
+      json["models"].push_back({{"name", entry.name}, {"summary", entry.summary}});
+    std::fputs(json_text(json).c_str(), stdout);
     return;
   }
   for (const ZooEntry& entry : zoo_entries())
@@ -67,6 +69,9 @@ void add_zoo(Command& verb, Context& context) {
     const std::string bytes = zoo_model(options->name, options->zoo);
     write_file_atomically(output, bytes);
     log(LogLevel::info, options->output, ": ", options->name, ", ", bytes.size(), " bytes");
+    if (context.json)
+      std::fputs(json_text({{"name", options->name}, {"file", options->output}, {"bytes", bytes.size()}}).c_str(),
+                 stdout);
   });
 }
 
