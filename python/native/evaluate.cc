@@ -150,12 +150,12 @@ nb::tuple study(const std::string& model, nb::dict build, nb::dict data, nb::dic
   read(options, "force", what.force);
   read(options, "reads", what.reads);
   what.command = what.build.command;
-  what.build_command = [&](const BuildOptions& one, const KeptNodes& raised) {
+  what.build_command = [&](const BuildOptions& one) {
     std::string command = concat("temper.build('", model, "', precision='", one.precision, "'");
     if (!one.calibration.empty()) command += concat(", calibration='", one.calibration, "'");
     for (const DType dtype : {DType::f32, DType::bf16, DType::f16}) {
       std::string names;
-      for (const auto& [node, kept] : raised)
+      for (const auto& [node, kept] : one.placement.keep_nodes)
         if (kept == dtype) names += concat(names.empty() ? "" : ", ", "'", node, "'");
       if (!names.empty())
         command += concat(dtype == DType::f32   ? ", keep_fp32=["

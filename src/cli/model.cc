@@ -213,13 +213,28 @@ void add_keep_flags(Command& verb, ModelFlags& flags) {
                                 "int8+fp16, fp8+fp16: names of the layers to keep in fp16, separated by commas");
 }
 
+static PlacementOptions placement_in(const ModelFlags& flags) {
+  PlacementOptions placement;
+  placement.activation_scales = parse_activation_scales(flags.activation_scales);
+  placement.keep_first = flags.keep_first;
+  placement.keep_last = flags.keep_last;
+  for (std::string& name : words(flags.keep_fp32)) placement.keep_nodes[std::move(name)] = DType::f32;
+  for (std::string& name : words(flags.keep_bf16)) placement.keep_nodes[std::move(name)] = DType::bf16;
+  for (std::string& name : words(flags.keep_fp16)) placement.keep_nodes[std::move(name)] = DType::f16;
+  return placement;
+}
+
+void set_placement(ModelFlags& flags, const PlacementOptions& placement) {
+  flags.activation_scales = enum_names(ActivationScales{})[size_t(placement.activation_scales)];
+  flags.keep_first = placement.keep_first;
+  flags.keep_last = placement.keep_last;
+  for (std::string* names : {&flags.keep_fp32, &flags.keep_bf16, &flags.keep_fp16}) names->clear();
+  keep_also(flags, placement.keep_nodes);
+}
+
 void drop_int8_flags(ModelFlags& flags) {
-  if (quantizes(flags.precision)) return;
-  flags.keep_first = flags.keep_last = false;
-  flags.activation_scales = ModelFlags().activation_scales;
-  flags.keep_bf16.clear(), flags.keep_fp16.clear();
-  if (flags.precision == "fp32") flags.keep_fp32.clear();
-  if (flags.precision != "fp16") flags.calibration.clear();
+  set_placement(flags, taken_by(flags.precision, placement_in(flags)));
+  if (!needs_ranges(flags.precision)) flags.calibration.clear();
 }
 
 bool keeps(const ModelFlags& flags) {
@@ -355,12 +370,7 @@ BuildOptions build_options(const ModelFlags& flags, const std::string& path, con
     if (name == "all") options.passes.all_disabled = true;
     else options.passes.disabled.insert(name);
   options.calibration = flags.calibration;
-  options.placement.activation_scales = parse_activation_scales(flags.activation_scales);
-  options.placement.keep_first = flags.keep_first;
-  options.placement.keep_last = flags.keep_last;
-  for (std::string& name : words(flags.keep_fp32)) options.placement.keep_nodes[std::move(name)] = DType::f32;
-  for (std::string& name : words(flags.keep_bf16)) options.placement.keep_nodes[std::move(name)] = DType::bf16;
-  for (std::string& name : words(flags.keep_fp16)) options.placement.keep_nodes[std::move(name)] = DType::f16;
+  options.placement = placement_in(flags);
   options.qdq = flags.qdq;
   if (flags.input_pictures) options.input_pictures = {""};
   options.cache = flags.cache;

@@ -51,8 +51,7 @@ void add_cache_flag(Command& verb, ModelFlags& flags);
 void add_activation_scales(Command& verb, ModelFlags& flags);
 void add_keep_flags(Command& verb, ModelFlags& flags);  // --keep-first --keep-last --keep-fp32 --keep-bf16 --keep-fp16
 bool keeps(const ModelFlags& flags);                    // any of them is given
-// In a list of precisions, what this one does not take: --calibration, --activation-scales, and of what is kept all but
-// the layers that it can keep in f32. FP16 looks in the ranges for values that it does not hold.
+// In a list of precisions, what this one does not take: --calibration, and what taken_by() leaves out.
 void drop_int8_flags(ModelFlags& flags);
 void add_qdq_flag(Command& verb, ModelFlags& flags);
 void add_tuning_flags(Command& verb, ModelFlags& flags);  // --timing-cache --no-timing-cache --workspace
@@ -61,6 +60,8 @@ void add_tuning_flags(Command& verb, ModelFlags& flags);  // --timing-cache --no
 std::string build_command(const ModelFlags& flags, const std::string& path);
 // Adds the layers to what --keep-fp32, --keep-bf16 and --keep-fp16 name, with commas between.
 void keep_also(ModelFlags& flags, const KeptNodes& keep);
+// The flags that say this placement.
+void set_placement(ModelFlags& flags, const PlacementOptions& placement);
 BuildOptions build_options(const ModelFlags& flags, const std::string& path, const Context& context);
 // "int8", or "int8 (calibrated on noise: ...)", which every result of an engine calibrated on noise must carry.
 std::string precision_text(const EngineInfo& info);

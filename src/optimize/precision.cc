@@ -55,6 +55,15 @@ bool quantizes(const std::string& precision) {
 
 bool needs_ranges(const std::string& precision) { return quantizes(precision) || precision == "fp16"; }
 
+PlacementOptions taken_by(const std::string& precision, const PlacementOptions& all) {
+  if (quantizes(precision)) return all;
+  PlacementOptions taken;
+  if (precision != "fp32")
+    for (const auto& [layer, dtype] : all.keep_nodes)
+      if (dtype == DType::f32) taken.keep_nodes.emplace(layer, dtype);
+  return taken;
+}
+
 std::string lacks_precision(const std::string& device, const std::string& precision) {
   const bool gpu = find_backend(device).name == "cuda", bf16 = computes_bf16(device);
   const auto parts = parts_of(precision);

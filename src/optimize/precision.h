@@ -36,6 +36,10 @@ bool quantizes(const std::string& precision);
 // Does it, or fp16, which learns from ranges what it does not hold?
 bool needs_ranges(const std::string& precision);
 
+// What a precision takes of the layers kept for all of a list of precisions: where nothing is quantized the layers in
+// f32 alone, and of fp32 none.
+PlacementOptions taken_by(const std::string& precision, const PlacementOptions& all);
+
 // Refuses, before anything is built, a precision that the device does not compute in and flags that do not fit it.
 void check_precision(const BuildOptions& options);
 

@@ -30,8 +30,8 @@ struct StudyOptions {
   bool force = false;
   std::vector<std::string> reads;  // other files that the front end has read, which nothing is written over
   std::string command;             // recorded in the results
-  // The command of a plan, from its options and the layers that the search raised; may be empty.
-  std::function<std::string(const BuildOptions& build, const KeptNodes& raised)> build_command;
+  // The command of a plan, from its options, which keep the layers that the search raised, too; may be empty.
+  std::function<std::string(const BuildOptions& build)> build_command;
 };
 
 // Samples: some are calibrated on; of the rest, those with the content of a calibrated one are left out.

@@ -58,15 +58,9 @@ std::shared_ptr<const Engine> build(const StudySetup& setup, const std::string& 
   build.shapes = setup.shapes;
   build.preprocess = setup.data.preprocess();
   build.calibration = quantizes(precision) ? setup.ranges_path() : "";
-  if (!quantizes(precision)) {
-    PlacementOptions kept;
-    if (precision != "fp32")
-      for (const auto& [layer, dtype] : o.build.placement.keep_nodes)
-        if (dtype == DType::f32) kept.keep_nodes.emplace(layer, dtype);
-    build.placement = std::move(kept);
-  }
-  build.command = o.build_command ? o.build_command(build, keep) : "";
+  build.placement = taken_by(precision, o.build.placement);
   build.placement.keep_nodes.insert(keep.begin(), keep.end());
+  build.command = o.build_command ? o.build_command(build) : "";
   build.batch_buckets = false;
   build.doubted = doubted;
   build.progress = within(o.build.progress, precision);

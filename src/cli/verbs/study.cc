@@ -69,13 +69,12 @@ std::vector<std::string> shape_flags(const std::map<std::string, ShapeRange>& sh
   return flags;
 }
 
-std::string command_of(const Options& options, const BuildOptions& build, const KeptNodes& raised) {
+std::string command_of(const Options& options, const BuildOptions& build) {
   ModelFlags flags = options.flags;
   flags.precision = build.precision;
   flags.calibration = build.calibration;
   flags.shapes = shape_flags(build.shapes);
-  drop_int8_flags(flags);
-  keep_also(flags, raised);
+  set_placement(flags, build.placement);
   return build_command(flags, options.model);
 }
 
@@ -99,9 +98,7 @@ StudyOptions study_options(Options& options, const Context& context, ProgressLin
   study.force = options.force;
   study.reads = {options.data_flags.class_names};
   study.command = context.command;
-  study.build_command = [&](const BuildOptions& build, const KeptNodes& raised) {
-    return command_of(options, build, raised);
-  };
+  study.build_command = [&](const BuildOptions& build) { return command_of(options, build); };
   return study;
 }
 
