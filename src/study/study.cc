@@ -57,7 +57,7 @@ std::shared_ptr<const Engine> build(const StudySetup& setup, const std::string& 
   build.precision = precision;
   build.shapes = setup.shapes;
   build.preprocess = setup.data.preprocess();
-  build.calibration = quantizes(precision) ? setup.ranges_path() : "";
+  build.calibration = needs_ranges(precision) ? setup.ranges_path() : "";
   build.placement = taken_by(precision, o.build.placement);
   build.placement.keep_nodes.insert(keep.begin(), keep.end());
   build.command = o.build_command ? o.build_command(build) : "";
@@ -237,20 +237,18 @@ Study run_study(const StudyOptions& options) {
   bool calibrated = false;
   for (const std::string& precision : setup.precisions) {
     KeptNodes keep;
-    if (quantizes(precision)) {
-      if (!calibrated) {
-        const Json made = steps.run("calibrate", [&] { return calibrate_step(setup); }, written);
-        for (const std::string note : made.at("notes")) notes.push_back(note);
-        log_notes(made.at("notes"));
-        calibrated = true;
-      }
-      if (options.max_drop) {
-        const Json search = steps.run("search-" + precision,
-                                      [&] { return search_step(setup, precision, builds[0].at("file").at("path")); });
-        for (const auto& [layer, dtype] : search.at("keep").items())
-          keep[layer] = dtype == "bf16" ? DType::bf16 : dtype == "fp16" ? DType::f16 : DType::f32;
-        searches.push_back(search);
-      }
+    if (needs_ranges(precision) && !calibrated) {
+      const Json made = steps.run("calibrate", [&] { return calibrate_step(setup); }, written);
+      for (const std::string note : made.at("notes")) notes.push_back(note);
+      log_notes(made.at("notes"));
+      calibrated = true;
+    }
+    if (quantizes(precision) && options.max_drop) {
+      const Json search = steps.run("search-" + precision,
+                                    [&] { return search_step(setup, precision, builds[0].at("file").at("path")); });
+      for (const auto& [layer, dtype] : search.at("keep").items())
+        keep[layer] = dtype == "bf16" ? DType::bf16 : dtype == "fp16" ? DType::f16 : DType::f32;
+      searches.push_back(search);
     }
     builds.push_back(steps.run("build-" + precision, [&] { return build_step(setup, precision, keep); }, written));
   }

@@ -136,6 +136,17 @@ class ScriptedDevices : public Devices {
       concat(" --cuda-path '", paths::scripted_driver_folder(), "' --cuda-path '", paths::emulator_folder(), "'");
 };
 
+// It ends where limits are measured, for which such a GPU has no memory.
+TEST_F(ScriptedDevices, AStudyBuildsFp16ByTheRangesOfItsData) {
+  const Outcome studied = temper(folder,
+                                 "study m.onnx --data samples.npz --samples 16 --device cuda:0 --precision fp16 "
+                                 "--no-measure --duration 50ms -o out" +
+                                     libraries);
+  ASSERT_TRUE(file_exists(folder + "out/m.fp16.plan")) << studied.err;
+  EXPECT_TRUE(file_exists(folder + "out/ranges.json"));
+  EXPECT_CONTAINS(temper(folder, "inspect out/m.fp16.plan").out, "--calibration out/ranges.json");
+}
+
 TEST_F(ScriptedDevices, AllGpusGiveTheAnswersOfOneAlsoWhenOneIsLostInTheMiddle) {
   const std::string input = "run m.plan --input x.npy --batch 4 --force" + libraries;
   ASSERT_EQ(temper(folder, input + " --output-dir one").code, 0);
