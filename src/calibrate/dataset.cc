@@ -81,12 +81,13 @@ void fit_batches(const Graph& graph, const Dataset& data, const Parts& parts, Ca
   int64_t rest = batch;  // the smallest batch
   for (const auto* part : {&parts.calibration, &parts.held_out})
     if (const int64_t last = int64_t(part->size()) % batch; last && !fixed) rest = std::min(rest, last);
+  std::map<std::string, ShapeRange> shapes;
   for (size_t i = 0; i < sample.size(); ++i) {
     Dims dims = sample[i].dims(), least = dims;
     if (data.has_samples(i)) dims[0] = batch, least[0] = rest;
-    options.shapes[graph.value(graph.inputs()[i]).name] = {least, dims, dims};
-    options.buckets.clear();
+    shapes[graph.value(graph.inputs()[i]).name] = {least, dims, dims};
   }
+  options.replace_shapes(shapes);
 }
 
 }  // namespace

@@ -72,8 +72,7 @@ struct MethodTrials::Candidate {
 };
 
 MethodTrials::MethodTrials(const Observation& seen, const PlacementOptions& placement, BuildOptions options) {
-  options.shapes = seen.shapes;
-  options.buckets.clear();
+  options.replace_shapes(seen.shapes);
   const auto reference = trial_engine(seen.graph, options);
   std::vector<TensorType> types;
   for (const PortInfo& input : reference->inputs()) inputs_.push_back(input.name);

@@ -78,7 +78,7 @@ Observer::Observer(const Graph& graph, const BuildOptions& options) {
   }
   seen_.shapes = info.shapes;
   BuildOptions quick = options;
-  quick.shapes = info.shapes;
+  quick.replace_shapes(info.shapes);
   runner_ = std::make_unique<Runner>(trial_engine(std::move(all), quick));
 }
 Observer::~Observer() = default;

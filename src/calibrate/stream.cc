@@ -117,6 +117,7 @@ StreamCalibration::~StreamCalibration() = default;
 void StreamCalibration::start(const std::vector<Tensor>& inputs, int64_t count) {
   const auto counted =
       std::find_if(ports_.begin(), ports_.end(), [](const PortInfo& port) { return !port.type.shape.empty(); });
+  std::map<std::string, ShapeRange> shapes;
   for (size_t i = 0; i < ports_.size(); ++i) {
     const Shape& shape = ports_[i].type.shape;
     if (shape.size() != inputs[i].dims().size())
@@ -127,12 +128,12 @@ void StreamCalibration::start(const std::vector<Tensor>& inputs, int64_t count) 
       range.min[0] = 1;
       range.max[0] = std::max(kMostSamples, range.opt[0]);
     }
-    options_.shapes[ports_[i].name] = std::move(range);
-    options_.buckets.clear();
+    shapes[ports_[i].name] = std::move(range);
     // A first dimension that the model fixes is not that of the samples where theirs is open.
     sampled_.push_back(!shape.empty() && inputs[i].dims()[0] == inputs[size_t(counted - ports_.begin())].dims()[0] &&
                        shape[0].is_constant() == counted->type.shape[0].is_constant());
   }
+  options_.replace_shapes(shapes);
   const bool automatic = method_ == "auto";
   std::unique_ptr<KeptSamples> kept;
   if (automatic) kept = std::make_unique<KeptSamples>(ports_, sampled_, inputs);

@@ -89,8 +89,7 @@ Planned plan_of(const ImportedModel& model, const std::string& path, const Model
   BuildOptions options = build_options(flags, path, context);
   Planned planned = shapes_of(model.graph, options.shapes);
   if (!planned.open.empty()) return planned;
-  options.shapes.clear();
-  for (const auto& [name, dims] : planned.shapes) options.shapes[name] = {dims, dims, dims};
+  options.replace_shapes(planned.shapes);
   options.measure = options.segments = false;
   options.timing_cache.clear();
   options.threads = 1;  // nothing runs, and a system without room for threads is looked at, too

@@ -394,13 +394,7 @@ static BuildOptions shown_build(const ModelFlags& flags, const std::string& path
   return options;
 }
 
-static void put_shapes(BuildOptions& options, const std::map<std::string, Dims>& shapes) {
-  for (const auto& [name, dims] : shapes) options.shapes[name] = {dims, dims, dims};
-  if (!shapes.empty()) options.buckets.clear();
-}
-
-std::shared_ptr<const Engine> load_or_build(const std::string& path, const ModelFlags& flags, const Context& context,
-                                            const std::map<std::string, Dims>& shape_override) {
+std::shared_ptr<const Engine> load_or_build(const std::string& path, const ModelFlags& flags, const Context& context) {
   if (is_plan(path)) {
     const ModelFlags none;
     // An equal GPU may run it; every other device that is not the plan's is refused below.
@@ -437,9 +431,7 @@ std::shared_ptr<const Engine> load_or_build(const std::string& path, const Model
     return engine;
   }
   ProgressLine progress(context);
-  BuildOptions options = shown_build(flags, path, context, progress);
-  put_shapes(options, shape_override);
-  return build_engine(path, options);
+  return build_engine(path, shown_build(flags, path, context, progress));
 }
 
 // Then an import that knows the shapes tells the axes apart.
@@ -490,7 +482,7 @@ std::shared_ptr<const Engine> build_for_batch(const std::string& path, int64_t b
              name, "=SHAPE");
     }
   }
-  put_shapes(options, shapes);
+  options.replace_shapes(shapes);
   const bool again = model.needs_shapes || share_names_of_unequal_axes(model.graph, shapes);
   return again ? build_engine(path, options) : build_engine(std::move(model), path, options);
 }

@@ -65,10 +65,7 @@ void set_placement(ModelFlags& flags, const PlacementOptions& placement);
 BuildOptions build_options(const ModelFlags& flags, const std::string& path, const Context& context);
 // "int8", or "int8 (calibrated on noise: ...)", which every result of an engine calibrated on noise must carry.
 std::string precision_text(const EngineInfo& info);
-// `shape_override`, where not empty, fixes the shapes of the inputs (by name), for verbs that know them from their
-// data.
-std::shared_ptr<const Engine> load_or_build(const std::string& path, const ModelFlags& flags, const Context& context,
-                                            const std::map<std::string, Dims>& shape_override = {});
+std::shared_ptr<const Engine> load_or_build(const std::string& path, const ModelFlags& flags, const Context& context);
 
 // A model is built for exactly the batch that is measured; dimensions that the model leaves open come from the inputs
 // that are given, and from --shapes. Batch 0: as many samples as are given.

@@ -66,6 +66,7 @@ std::shared_ptr<const Engine> DataModel::engine(const Dataset& data, const Batch
   const std::vector<Tensor> sample = data.batch(0, std::min<int64_t>(1, data.size())).inputs;
   const int64_t rest = batch.size ? (count ? count : data.size()) % batch.size : 0;
   BuildOptions options = options_;
+  std::map<std::string, ShapeRange> shapes;
   std::string symbol;  // of the batch: a state may have it, too
   for (size_t i = 0; i < inputs_.size(); ++i)
     if (data.has_samples(i) && inputs_[i].type.shape[0].is_symbol()) symbol = inputs_[i].type.shape[0].text();
@@ -78,11 +79,11 @@ std::shared_ptr<const Engine> DataModel::engine(const Dataset& data, const Batch
       dims[0] = batch.size;
       least[0] = inputs_[i].type.shape[0].is_constant() || rest == 0 ? batch.size : rest;
     }
-    options.shapes[inputs_[i].name] = {least, dims, dims};
+    shapes[inputs_[i].name] = {least, dims, dims};
   }
+  options.replace_shapes(shapes);
   options.preprocess = data.preprocess();
   options.batch_buckets = false;
-  options.buckets.clear();
   if (!measured) options.measure = options.segments = false;
   auto read = std::exchange(read_, std::nullopt);  // a build that fails has used it up
   return engine_ = read ? build_engine(*model_, std::move(*read), options) : build_engine(*model_, options);

@@ -79,8 +79,7 @@ MixedSearch search_mixed(const Graph& imported, const Ranges& ranges, const Data
                          BuildOptions options, const std::string& precision) {
   const int64_t fixed = fixed_batch(imported, data),
                 batch = fixed ? fixed : std::min<int64_t>(int64_t(samples.size()), 16);
-  options.shapes = shapes_of_data(imported, data, batch);
-  options.buckets.clear();  // of the shapes that are built
+  options.replace_shapes(shapes_of_data(imported, data, batch));
   EngineInfo info;
   const Graph graph = optimised_graph(imported, info, options);
   EvaluationData what{data, samples, {batch, fixed ? fixed : 1}, classes, budget.devices, options.device_settings};

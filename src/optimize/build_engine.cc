@@ -647,6 +647,19 @@ PlanFile plan_model(Graph graph, EngineInfo info, const BuildOptions& asked, Tim
 
 }  // namespace
 
+void BuildOptions::replace_shapes(const std::map<std::string, ShapeRange>& by_name) {
+  if (by_name.empty()) return;
+  if (by_name.size() == 1) shapes.erase("");
+  for (const auto& [name, range] : by_name) shapes[name] = range;
+  buckets.clear();
+}
+
+void BuildOptions::replace_shapes(const std::map<std::string, Dims>& by_name) {
+  std::map<std::string, ShapeRange> fixed;
+  for (const auto& [name, dims] : by_name) fixed[name] = {dims, dims, dims};
+  replace_shapes(fixed);
+}
+
 BuildOptions begun(BuildOptions options) {
   options.limits.time.begin();
   options.passes.memory_limit = options.limits.memory;

@@ -52,7 +52,7 @@ struct BuildOptions {
   std::vector<std::map<std::string, ShapeRange>> profiles;
   bool batch_buckets = true;  // false: of a range of batches only opt is tuned
   // The batches that are tuned, within the range of the first axis: their own where it is open and has none. Empty:
-  // powers of two. Who replaces shapes clears them.
+  // powers of two.
   std::vector<int64_t> buckets;
   std::string timing_cache;                    // file; "": none
   std::shared_ptr<SharedTimingCache> timings;  // instead of a file: read and extended
@@ -72,6 +72,11 @@ struct BuildOptions {
   Instruments instruments;        // what times are taken with
   std::string command;            // recorded in the plan: how to build it again
   Progress progress;
+
+  // These inputs, all of the model, get the shapes of data or of another build in the place of those that were asked
+  // for; buckets were batches of the old ones. Shapes of names that the model does not have stay, to be refused.
+  void replace_shapes(const std::map<std::string, ShapeRange>& by_name);
+  void replace_shapes(const std::map<std::string, Dims>& by_name);
 
   bool is_calibrated() const { return ranges || !calibration.empty(); }
 };

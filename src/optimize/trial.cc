@@ -17,7 +17,6 @@ void expand_for_kernels(Graph& graph, PassOptions passes) {
 
 std::shared_ptr<const Engine> trial_engine(Graph graph, BuildOptions options) {
   options.measure = options.segments = options.batch_buckets = false;
-  options.buckets.clear();
   options.timing_cache.clear();
   options.progress = nullptr;
   options.precision = "fp32";  // what is lower is in the graph

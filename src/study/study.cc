@@ -55,7 +55,7 @@ std::shared_ptr<const Engine> build(const StudySetup& setup, const std::string& 
   const StudyOptions& o = setup.options;
   BuildOptions build = o.build;
   build.precision = precision;
-  build.shapes = setup.shapes;
+  build.replace_shapes(setup.shapes);
   build.preprocess = setup.data.preprocess();
   build.calibration = needs_ranges(precision) ? setup.ranges_path() : "";
   build.placement = taken_by(precision, o.build.placement);

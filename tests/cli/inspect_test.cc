@@ -177,6 +177,9 @@ TEST(InspectModel, OpenDimensionsAreNamedAndShapesDecideThem) {
   run_python(folder, kModelsToInspect);
   EXPECT_CONTAINS(temper(folder, "inspect open.onnx").out, "yes; length is open: --shapes NAME=SHAPE");
   EXPECT_CONTAINS(temper(folder, "inspect open.onnx --shapes 2x7").out, "for         x [2,7]");
+  const Outcome unknown = temper(folder, "inspect open.onnx --shapes y=2x7,x=2x7");
+  EXPECT_EQ(unknown.code, int(ErrorKind::usage));
+  EXPECT_CONTAINS(unknown.err, "names the input 'y', which the model does not have");
   EXPECT_EQ(temper(folder, "inspect open.onnx --shapes 7").code, int(ErrorKind::usage));
 }
 

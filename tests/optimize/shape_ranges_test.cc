@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "../data/helpers.h"
+#include "optimize/build_engine.h"
 
 namespace temper {
 namespace {
@@ -43,6 +44,19 @@ TEST(ShapeRanges, BucketsThatNoInputTakesAreRefused) {
   EXPECT_CONTAINS(refused("f32[2,4]", {8}), "plans for batches 8 to 8 are asked for");
   EXPECT_CONTAINS(refused("f32[batch,4]", {0, 8}), "a plan for batch 0 is asked for");
   EXPECT_EQ(text_of(complete_shapes(taking("f32[2,4]"), {}, {2}, notes).at("x")), "2x4");
+}
+
+TEST(ShapeRanges, WhereTheyAreReplacedBucketsGoAndUnknownNamesStay) {
+  BuildOptions options;
+  options.shapes = {{"", {{1, 4}, {2, 4}, {8, 4}}}, {"other", {}}};
+  options.buckets = {1, 8};
+  options.replace_shapes(std::map<std::string, Dims>{});
+  EXPECT_EQ(options.buckets.size(), 2u) << "no input has another shape";
+  options.replace_shapes(std::map<std::string, Dims>{{"x", {3, 4}}});
+  EXPECT_TRUE(options.buckets.empty());
+  ASSERT_EQ(options.shapes.size(), 2u);
+  EXPECT_EQ(text_of(options.shapes.at("x")), "3x4");
+  EXPECT_TRUE(options.shapes.contains("other"));
 }
 
 }  // namespace
