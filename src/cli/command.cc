@@ -91,6 +91,7 @@ Option Command::add_flag(const std::string& name, bool& value, const std::string
   return Option(app_->add_flag(name, value, help)->group(group_));
 }
 bool Command::has_option(const std::string& name) const { return app_->get_option_no_throw(name) != nullptr; }
+bool Command::given(const std::string& name) const { return has_option(name) && get_option(name).given(); }
 Option Command::get_option(const std::string& name) const { return Option(app_->get_option(name)); }
 std::vector<Option> Command::get_options() const {
   std::vector<Option> out;

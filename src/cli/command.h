@@ -65,6 +65,7 @@ class Command {
   Option add_option(const std::string& name, T& value, const std::string& help);
   Option add_flag(const std::string& name, bool& value, const std::string& help);
   bool has_option(const std::string& name) const;
+  bool given(const std::string& name) const;  // the verb has that option, and the command line, too
   Option get_option(const std::string& name) const;
   std::vector<Option> get_options() const;
   void remove_option(const std::string& name);

@@ -77,10 +77,6 @@ std::vector<std::string> words(const std::string& text) {
 // Groups of --help.
 constexpr const char *kDevice = "Device", *kBuilding = "Building";
 
-void note_limit(const Option& option, ModelFlags& flags) {
-  option.each([&flags, name = option.name()](const std::string&) { flags.limits_given.push_back(name); });
-}
-
 }  // namespace
 
 void add_cuda_path(Command& verb, std::vector<std::string>& folders) {
@@ -102,51 +98,44 @@ void add_isa_flag(Command& verb) {
 }
 
 void add_device_flags(Command& verb, ModelFlags& flags) {
+  flags.verb = verb;
   verb.in(kDevice)
       .add_option("--device", flags.device,
                   "device to run on: cpu, cuda:N (the N-th NVIDIA GPU), or reference (slow scalar code that defines "
                   "the right result); run, bench, evaluate and study take several, like cuda:0,1, cuda:* or cpu,cpu")
-      .capture_default_str()
-      .each([&flags](const std::string&) { flags.device_given = true; });
+      .capture_default_str();
   add_cuda_path(verb, flags.cuda_path);
   verb.in(kDevice)
       .add_option("--threads", flags.threads, "number of CPU threads; 0 uses all that this process may use")
-      .check(whole_number(0, 4096))
-      .each([&flags](const std::string&) { flags.threads_given = true; });
+      .check(whole_number(0, 4096));
   add_isa_flag(verb);
   add_size_flags(verb, flags);
-  note_limit(verb.in(kBuilding)
-                 .add_option("--loop-limit", flags.limits.iterations,
-                             "iterations that a loop may make each time that it runs; the plan keeps it")
-                 .check(whole_number(1, int64_t(1) << 62))
-                 .capture_default_str(),
-             flags);
-  note_limit(
-      verb.in(kBuilding)
-          .add_option(
-              "--build-limit", flags.build_limit,
-              "seconds that the whole build may take, which ends in an error then; by default as long as it takes")
-          .type_name("SECONDS")
-          .check(whole_number(1, 86400)),
-      flags);
+  verb.in(kBuilding)
+      .add_option("--loop-limit", flags.limits.iterations,
+                  "iterations that a loop may make each time that it runs; the plan keeps it")
+      .check(whole_number(1, int64_t(1) << 62))
+      .capture_default_str();
+  verb.in(kBuilding)
+      .add_option("--build-limit", flags.build_limit,
+                  "seconds that the whole build may take, which ends in an error then; by default as long as it takes")
+      .type_name("SECONDS")
+      .check(whole_number(1, 86400));
   verb.in(kBuilding).add_option("--disable", flags.disabled_passes,
                                 "passes to skip, separated by commas; 'all' skips every pass");
 }
 
 void add_size_flags(Command& verb, ModelFlags& flags) {
   add_memory_flag(verb, flags.memory_limit);
-  note_limit(verb.in(kBuilding)
-                 .add_option("--node-limit", flags.limits.nodes,
-                             "nodes that a model may have, with its functions in the place of their calls")
-                 .check(whole_number(1, 1 << 30))
-                 .capture_default_str(),
-             flags);
-  note_limit(verb.in(kBuilding)
-                 .add_option("--depth-limit", flags.limits.depth,
-                             "number of levels to which a model's functions and subgraphs may be nested")
-                 .check(whole_number(1, kMostDepth))
-                 .capture_default_str(),
-             flags);
+  verb.in(kBuilding)
+      .add_option("--node-limit", flags.limits.nodes,
+                  "nodes that a model may have, with its functions in the place of their calls")
+      .check(whole_number(1, 1 << 30))
+      .capture_default_str();
+  verb.in(kBuilding)
+      .add_option("--depth-limit", flags.limits.depth,
+                  "number of levels to which a model's functions and subgraphs may be nested")
+      .check(whole_number(1, kMostDepth))
+      .capture_default_str();
 }
 
 void add_memory_flag(Command& verb, std::string& limit) {
@@ -194,8 +183,7 @@ void add_activation_scales(Command& verb, ModelFlags& flags) {
                   "int8: scales of what matrix products with constant weights read: tensor (one for all of it, by its "
                   "range) or token (one for each row, computed as it comes; these products need no --calibration)")
       .check(one_of({"tensor", "token"}))
-      .capture_default_str()
-      .each([&flags](const std::string&) { flags.activation_scales_given = true; });
+      .capture_default_str();
 }
 
 void add_keep_flags(Command& verb, ModelFlags& flags) {
@@ -254,14 +242,12 @@ void add_tuning_flags(Command& verb, ModelFlags& flags) {
       .add_flag("--no-timing-cache", flags.no_timing_cache, "measure everything again and save no times")
       .excludes("--timing-cache");
   verb.in(kBuilding).add_option("--workspace", flags.workspace, "scratch memory that a tactic may use, e.g. 64MiB");
-  note_limit(verb.in(kBuilding)
-                 .add_option(
-                     "--time-limit", flags.time_limit,
-                     "seconds that the search for one shape's plan may take; what is not measured by then is left out, "
-                     "and the plan says so")
-                 .check(whole_number(1, 86400))
-                 .capture_default_str(),
-             flags);
+  verb.in(kBuilding)
+      .add_option("--time-limit", flags.time_limit,
+                  "seconds that the search for one shape's plan may take; what is not measured by then is left out, "
+                  "and the plan says so")
+      .check(whole_number(1, 86400))
+      .capture_default_str();
   verb.in(kBuilding).add_flag("--quick", flags.quick,
                               "shorten the build: do not try running parts of the graph on slices of the batch");
   verb.in(kBuilding)
@@ -280,8 +266,7 @@ void add_model_flags(Command& verb, ModelFlags& flags) {
                   "capability 8.9 and later, fp8, fp8+bf16 and fp8+fp16 (matrix products in FP8, e4m3); best: the "
                   "fastest of them (those with int8 and fp8 need --calibration), as "
                   "measured; nobody looks at the answers, unless build has --max-drop")
-      .capture_default_str()
-      .each([&flags](const std::string&) { flags.precision_given = true; });
+      .capture_default_str();
   verb.in(kBuilding).add_option(
       "--calibration", flags.calibration,
       "int8, fp8, fp16: the file of ranges that `temper calibrate` wrote for this model; with fp16, values "
@@ -396,34 +381,36 @@ static BuildOptions shown_build(const ModelFlags& flags, const std::string& path
 
 std::shared_ptr<const Engine> load_or_build(const std::string& path, const ModelFlags& flags, const Context& context) {
   if (is_plan(path)) {
-    const ModelFlags none;
     // An equal GPU may run it; every other device that is not the plan's is refused below.
     const bool names_gpu = flags.device.starts_with("cuda");
     auto engine = Engine::load(path, {.settings = {flags.cuda_path}, .device = names_gpu ? flags.device : ""});
     if (flags.threads && flags.threads != engine->threads())
       fail(ErrorKind::usage, "the plan '", path, "' was made for ", engine->threads(),
            " threads; build it again with --threads ", flags.threads);
-    if (flags.threads_given && !flags.threads && !engine->device().gpu)
+    if (flags.given("--threads") && !flags.threads && !engine->device().gpu)
       if (const int all = usable_cores(read_environment(0)); all != engine->threads())
         fail(ErrorKind::usage, "the plan '", path, "' was made for ", engine->threads(),
              " threads, and --threads 0 are the ", all, " that this process may use; build it again with --threads 0");
     const std::pair<bool, std::string> ignored[] = {
-        {(flags.precision_given || flags.precision != none.precision) && flags.precision != engine->info().precision,
-         "--precision " + flags.precision},
+        {flags.given("--precision") && flags.precision != engine->info().precision, "--precision " + flags.precision},
         {!flags.calibration.empty(), "--calibration"},
-        {flags.activation_scales_given, "--activation-scales"},
+        {flags.given("--activation-scales"), "--activation-scales"},
         {keeps(flags), "--keep-first, --keep-last, --keep-fp32, --keep-bf16 or --keep-fp16"},
         {!flags.shapes.empty(), "--shapes"},
         {!flags.buckets.empty(), "--buckets"},
         {flags.cache != 0, "--cache"},
-        {flags.device_given && flags.device != engine->info().device, "--device"},
+        {flags.given("--device") && flags.device != engine->info().device, "--device"},
         {!flags.workspace.empty(), "--workspace"},
         {!flags.disabled_passes.empty(), "--disable"},
         {flags.quick, "--quick"},
         {flags.no_measure, "--no-measure"},
         {!flags.timing_cache.empty(), "--timing-cache"},
         {flags.no_timing_cache, "--no-timing-cache"},
-        {!flags.limits_given.empty(), flags.limits_given.empty() ? "" : flags.limits_given[0]}};
+        {flags.given("--time-limit"), "--time-limit"},
+        {flags.given("--build-limit"), "--build-limit"},
+        {flags.given("--loop-limit"), "--loop-limit"},
+        {flags.given("--node-limit"), "--node-limit"},
+        {flags.given("--depth-limit"), "--depth-limit"}};
     for (const auto& [given, name] : ignored)
       if (given)
         fail(ErrorKind::usage, "'", path, "' is a plan, built for ", engine->info().precision, " on the device '",
@@ -458,8 +445,8 @@ std::shared_ptr<const Engine> build_for_batch(const std::string& path, int64_t b
   if (batch > 0) check_batch(specs, given, batch);
   if (!options.buckets.empty())
     fail(ErrorKind::usage,
-         "--buckets are batches of one plan, and here each batch gets a plan of its own; leave --buckets out, or give a "
-         "range in --shapes and no --batch");
+         "--buckets are batches of one plan, and here each batch gets a plan of its own; leave --buckets out, or give "
+         "a range in --shapes and no --batch");
   const GivenInputs inputs = with_context([&] { return path; }, [&] { return read_given(request, specs, batch); });
   Bindings bindings = bindings_of(inputs, specs);
   if (const std::string symbol = batch_symbol(specs); !symbol.empty() && (batch > 0 || !bindings.contains(symbol)))

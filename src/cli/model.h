@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Opens MODEL|PLAN, the same way for every verb: a plan is loaded, an ONNX model is built first.
 #pragma once
+#include <optional>
+
 #include "base/progress.h"
 #include "cli/verb.h"
 #include "data/given_inputs.h"
@@ -12,10 +14,8 @@ namespace temper::cli {
 class ProgressLine;
 
 struct ModelFlags {
+  std::optional<Command> verb;  // whose options these are; none where the values are no user's
   std::string device = "cpu";
-  // The values that they begin with may be given, too.
-  bool device_given = false, precision_given = false, activation_scales_given = false, threads_given = false;
-  std::vector<std::string> limits_given;  // names of options
   std::vector<std::string> cuda_path;
   std::string precision = "fp32";
   std::string calibration, keep_fp32, keep_bf16, keep_fp16, qdq;
@@ -34,6 +34,9 @@ struct ModelFlags {
   bool quick = false, no_measure = false, input_pictures = false;
   int64_t time_limit = 120;  // seconds
   int64_t build_limit = 0;   // seconds; 0: none
+
+  // On the command line, be it with the value that it has without.
+  bool given(const std::string& option) const { return verb && verb->given(option); }
 };
 
 // Adds every option of building but --qdq.

@@ -54,10 +54,8 @@ TimerOptions timer_options(const Options& options) {
 ModelFlags flags_for(const Options& options, const std::string& precision, int threads) {
   ModelFlags flags = options.flags;
   flags.threads = threads;
-  flags.threads_given = !options.threads.empty();
   if (precision.empty()) return flags;
   flags.precision = precision;
-  flags.precision_given = true;
   if (options.precisions.size() > 1) drop_int8_flags(flags);
   return flags;
 }

@@ -211,8 +211,7 @@ void add_compare(Command& verb, Context& context) {
                   "plans: batch size to time; by default the one that the first plan is tuned for")
       .check(whole_number(1));
   verb.add_option("--duration", options->duration, "plans: longest time to spend on timing each plan but the first")
-      .capture_default_str()
-      .each([options](const std::string&) { options->duration_given = true; });
+      .capture_default_str();
   verb.add_option("--burn", options->burn,
                   "slow the last plan down by this share of every run, e.g. 3%, to test the verdicts");
   verb.add_option("--output-name", options->output,
@@ -229,7 +228,10 @@ void add_compare(Command& verb, Context& context) {
     if (option.group() == DataFlags::kGroup) option.needs("--data");
   for (const char* name : {"--samples", "--seed", "--output-name", "--memory-limit"})
     verb.get_option(name).needs("--data");
-  verb.callback([options, &context] { compare(*options, context); });
+  verb.callback([options, verb, &context] {
+    options->duration_given = verb.given("--duration");
+    compare(*options, context);
+  });
 }
 
 }  // namespace temper::cli

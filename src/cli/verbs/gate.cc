@@ -115,8 +115,8 @@ void add_gate(Command& verb, Context& context) {
                 "compare runs that differ in device, threads, shapes, model, ..., and mark the verdict; replace a file "
                 "of another kind");
   verb.callback([options, verb, &context] {
-    options->limit_given = verb.get_option("--max-slowdown").given();
-    options->config_given = verb.get_option("--config").given() || verb.get_option("--only").given();
+    options->limit_given = verb.given("--max-slowdown");
+    options->config_given = verb.given("--config") || verb.given("--only");
     gate(*options, context);
   });
 }

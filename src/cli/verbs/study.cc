@@ -5,7 +5,6 @@
 
 #include <cstdio>
 #include <filesystem>
-#include <set>
 #include <type_traits>
 
 #include "backends/devices.h"
@@ -37,7 +36,6 @@ struct Options {
   uint64_t seed = 0;
   bool force = false;
   ConfigFlags config;
-  std::set<std::string> flags_given;  // on the command line, by name
 };
 
 std::vector<std::string> precisions_of(const std::string& text) {
@@ -132,7 +130,7 @@ Options of_config(const Options& given, const ConfiguredModel& model) {
   options.data = model.data;
   options.output = model.output;
   const auto take = [&](const char* flag, auto& to, const auto& said) {
-    if (said != std::remove_cvref_t<decltype(said)>() && !given.flags_given.contains(flag))
+    if (said != std::remove_cvref_t<decltype(said)>() && !given.flags.given(flag))
       to = std::remove_cvref_t<decltype(to)>(said);
   };
   take("--precision", options.flags.precision, model.precision);
@@ -157,7 +155,7 @@ void run(const Options& options, Context& context) {
   if (!options.model.empty()) {
     if (options.data.empty() || options.output.empty()) fail(ErrorKind::usage, "a study needs --data and -o");
     for (const char* flag : {"--config", "--only"})
-      if (options.flags_given.contains(flag))
+      if (options.flags.given(flag))
         fail(ErrorKind::usage, flag, " is of a file of models, and a model is named; leave one of them out");
     const Json record = run_one(options, context);
     if (context.json) std::fputs(json_text(record).c_str(), stdout);
@@ -232,11 +230,7 @@ void add_study(Command& verb, Context& context) {
                   "output is a sequence");
   add_force_flag(verb, options->force);
   options->data_flags.add_to(verb);
-  verb.callback([options, verb, &context] {
-    for (const Option& option : verb.get_options())
-      if (option.given()) options->flags_given.insert(option.name());
-    run(*options, context);
-  });
+  verb.callback([options, &context] { run(*options, context); });
 }
 
 }  // namespace temper::cli
