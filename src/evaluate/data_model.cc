@@ -21,6 +21,10 @@ DataModel::DataModel(ModelSource model, BuildOptions options) : model_(std::move
     take_ports();
     return;
   }
+  if (!options_.buckets.empty())
+    fail(ErrorKind::usage,
+         "--buckets are batches of a range, and without --shapes the model is built for those of the data; leave "
+         "--buckets out, or give a range in --shapes");
   read_ = model_->import(options_.limits);
   inputs_ = input_specs(*read_, model_->path);
   if (const auto ranges = ranges_of(options_)) remember(inputs_, ranges->preprocess, "the calibration");

@@ -32,6 +32,21 @@ np.save('wide.npy', np.zeros((3, 5), 'f4')); np.save('double.npy', np.zeros((3, 
 open('names.txt', 'w').write('ant\nbee\ncat\n')
 )";
 
+// The shapes are the data's then, and buckets were dropped without a word.
+TEST(RunVerb, BucketsWithoutARangeOfShapesAreRefusedAsByEvaluate) {
+  const std::string folder = test_folder();
+  run_python(folder, kModelsWithData);
+  for (const std::string line :
+       {"run linear.onnx --input x=x.npy", "evaluate linear.onnx --data x.csv --label-column label"}) {
+    const std::string build = line + " --no-measure --buckets 2";
+    const Outcome refused = temper(folder, build);
+    EXPECT_EQ(refused.code, 2) << line << "\n" << refused.err;
+    EXPECT_NE(refused.err.find("leave --buckets out, or give a range in --shapes"), std::string::npos) << refused.err;
+    const Outcome taken = temper(folder, build + " --shapes x=1x4:2x4:100x4");
+    EXPECT_EQ(taken.code, 0) << line << "\n" << taken.err;
+  }
+}
+
 TEST(RunVerb, EveryBatchSizeGivesTheSameFileAsNumpy) {
   const std::string folder = test_folder();
   run_python(folder, kModelsWithData);
