@@ -344,6 +344,8 @@ int run(int argc, char** argv) {
     return int(ErrorKind::machine);
   }
   if (failed) return failed;
+  if (context.exit_code > 1)
+    return context.exit_code;  // of a program that a verb ran: nothing is known that a file could say
   const int unwritten = exit_code_of([&] { json_file->write(); });
   return unwritten ? unwritten : context.exit_code;
 }

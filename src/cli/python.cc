@@ -76,6 +76,15 @@ class CommandLine {
   std::vector<char*> argv_;
 };
 
+constexpr int kNotStarted = 127;  // the exit code of a child that could not become the interpreter, as of a shell
+
+// Waits for the child; -1 where a signal ended it.
+int exit_code_of(pid_t child) {
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {}
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
 }  // namespace
 
 void add_source_options(Command& verb, PythonFlags& flags) {
@@ -106,21 +115,37 @@ void add_source_options(Command& verb, PythonFlags& flags) {
       .capture_default_str();
 }
 
-void hand_over_to_python(const std::string& python, const Context& context) {
+void hand_over_to_python(const std::string& python, Context& context) {
   const std::filesystem::path self = program();
   std::vector<std::string> words;
   bool names_program = false;
   for (size_t i = 0; i < context.arguments.size(); ++i) {
     const std::string& word = context.arguments[i];
     if (word == "--python" || word == "--color") ++i;  // the program's own
+    else if (word.rfind("--json=", 0) == 0) words.emplace_back("--json");
     else if (word.rfind("--python=", 0) != 0 && word.rfind("--color=", 0) != 0) words.push_back(word);
     names_program |= word == "--temper" || word.rfind("--temper=", 0) == 0;
   }
   if (!names_program) words.insert(words.end(), {"--temper", self.string()});
   const CommandLine command(python, module_beside(self), words);
-  command.execute();
-  fail(ErrorKind::unsupported, "'", python, "' cannot be started (", std::strerror(errno),
-       "); --python names the interpreter that has the framework, like --python venv/bin/python");
+  const auto not_started = [&](const std::string& cause) {
+    fail(ErrorKind::unsupported, "'", python, "' cannot be started", cause,
+         "; --python names the interpreter that has the framework, like --python venv/bin/python");
+  };
+  if (!context.print_beside_json) {
+    command.execute();
+    not_started(concat(" (", std::strerror(errno), ")"));
+  }
+  // The file is written by this process, when that one has ended.
+  const pid_t child = fork();
+  if (child < 0) fail(ErrorKind::machine, "no process can be started: ", std::strerror(errno));
+  if (child == 0) {
+    command.execute();
+    _exit(kNotStarted);
+  }
+  context.exit_code = exit_code_of(child);
+  if (context.exit_code == kNotStarted) not_started("");
+  if (context.exit_code < 0) fail(ErrorKind::machine, "'", python, "' was ended by a signal");
 }
 
 void run_python(const std::string& python, const std::vector<std::string>& words,
@@ -135,7 +160,7 @@ void run_python(const std::string& python, const std::vector<std::string>& words
     close(ends[0]);
     close(ends[1]);
     command.execute();
-    _exit(127);
+    _exit(kNotStarted);
   }
   close(ends[1]);
   if (FILE* const out = fdopen(ends[0], "r")) {
@@ -145,10 +170,8 @@ void run_python(const std::string& python, const std::vector<std::string>& words
       else line(std::exchange(text, {}));
     std::fclose(out);
   }
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {}
-  const int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  if (code == 127)
+  const int code = exit_code_of(child);
+  if (code == kNotStarted)
     fail(ErrorKind::unsupported, "'", python,
          "' cannot be started; --python names a Python, like --python venv/bin/python");
   if (code == int(ErrorKind::unsupported)) fail(ErrorKind::unsupported, "'", python, "' has no module of Temper");
@@ -170,7 +193,7 @@ PythonTalk::PythonTalk(const std::string& python, const std::vector<std::string>
     const int nowhere = open("/dev/null", O_WRONLY);  // what it lacks is an answer, too
     if (nowhere >= 0) dup2(nowhere, STDERR_FILENO);
     command.execute();
-    _exit(127);
+    _exit(kNotStarted);
   }
   close(there[0]), close(back[1]);
   to_ = fdopen(there[1], "w"), from_ = fdopen(back[0], "r");

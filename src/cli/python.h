@@ -20,9 +20,10 @@ struct PythonFlags {
 // they are declared here for the help and for typing errors.
 void add_source_options(Command& verb, PythonFlags& flags);
 
-// Becomes `PYTHON -m temper VERB ARGUMENTS` with the arguments as the user gave them, less --python. Does not return.
+// Becomes `PYTHON -m temper VERB ARGUMENTS` with the arguments as the user gave them, less --python. Does not return,
+// but with --json=FILE: it takes what that process prints then, and its exit code.
 // Throws Error{unsupported} where that interpreter cannot be started; the module itself says what it lacks.
-[[noreturn]] void hand_over_to_python(const std::string& python, const Context& context);
+void hand_over_to_python(const std::string& python, Context& context);
 
 // Runs `PYTHON -m temper WORDS` to its end; `line` gets each line of its standard output. Throws Error{unsupported}
 // where the interpreter cannot be started or has no module, and Error{machine} where it fails.

@@ -2,10 +2,12 @@
 // The program's part of exporting: handing over to Python. What the module does: python/tests/test_export.py.
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <regex>
 #include <set>
 
 #include "../paths.h"
+#include "base/file.h"
 #include "program.h"
 
 namespace temper {
@@ -36,6 +38,22 @@ TEST(ExportVerb, TheCheckRunsThisProgramUnlessAnotherIsNamed) {
   const Outcome outcome = temper(folder, "export torchvision:resnet18 -o m.onnx --python='" TEMPER_PYTHON "'", before);
   EXPECT_EQ(outcome.out, "['export', 'torchvision:resnet18', '-o', 'm.onnx', '--temper', '" + paths::program() + "']\n")
       << outcome.err;
+}
+
+// The module prints to standard output, which is the file's; of a failure there is no file.
+TEST(ExportVerb, AFileOfJsonHoldsWhatTheModulePrinted) {
+  const std::string folder = test_folder();
+  const std::string before = folder_with_module(folder);
+  const std::string line = "export f.py:g -o m.onnx --json=said.json --temper /t --python '" TEMPER_PYTHON "'";
+  EXPECT_EQ(temper(folder, line, before).code, 7);
+  EXPECT_FALSE(std::filesystem::exists(folder + "said.json"));
+  write_text(folder + "m/temper/__main__.py",
+             "import json, sys\nprint(json.dumps({'called': sys.argv[1:]}))\nsys.exit(1)\n");
+  const Outcome outcome = temper(folder, line, before);
+  EXPECT_EQ(outcome.code, 1) << outcome.err;
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_EQ(read_file(folder + "said.json"),
+            "{\"called\": [\"export\", \"f.py:g\", \"-o\", \"m.onnx\", \"--json\", \"--temper\", \"/t\"]}\n");
 }
 
 TEST(VerifyVerb, WithASourceIsHandedOver) {

@@ -110,7 +110,7 @@ void add_verify(Command& verb, Context& context) {
   for (const Option& option : beside.get_options())
     if (option != source) option.needs(source);
   verb.callback([options, source, &context] {
-    if (source.given()) hand_over_to_python(options->python.python, context);
+    if (source.given()) return hand_over_to_python(options->python.python, context);
     check_files(with_build_files({{options->model}, {}, {}}, options->flags));
     if (is_plan(options->model))
       fail(ErrorKind::usage, "'", options->model,
