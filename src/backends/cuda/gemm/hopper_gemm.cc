@@ -504,31 +504,43 @@ bool is_small(const Tile& tile) {
   return tile.rows * tile.columns < 64 * 128 || tile.consumers == 1 || tile.columns > 160;
 }
 
+// The numbers of the estimate below, in clocks unless said otherwise.
+struct EstimateNumbers {
+  double of_splits;   // what putting parts of sums together takes
+  double from_cache;  // bytes per clock that an SM loads from L2 if all SMs do
+  double of_peak;     // share of the matrix units' peak that a kernel reaches
+  double saved;       // share of the bytes that a neighbour loads for a block that it need not wait for
+  double behind;      // how often an epilogue counts that comes behind the products of its tile,
+  double beside;      // and one that runs beside those of another
+};
+// Fitted to 26 products of BERT and ViT on an H200: the first of the ranking was 4 % slower than the best tile on
+// average, the best of the first 6 one.
+constexpr EstimateNumbers kOfProducts{500, 52, 1 / 1.4, 0.25, 1.5, 0.2};
+// With those the large tiles of convolutions in bytes fall behind the first 6. Of 63 convolutions in FP16 the best of
+// the first 6 was 0.7 % slower than the best tile with these.
+constexpr EstimateNumbers kOfConvolutions{1000, 44, 1, 1, 1, 0};
+
 // A rough estimate in clocks, which ranks candidates; only the top of the ranking is measured. An SM multiplies
-// 64 x 64 x 32 bytes in 32 clocks at most. Per clock it loads 64 bytes from L2, or 52 if all SMs load, and 14 bytes go
-// to and from memory. The numbers without a unit are those with which, of 26 products and 63 convolutions measured on
-// an H200, the best of the top 6 took the least time on average: 0.5 % more than the best of all tiles.
+// 64 x 64 x 32 bytes in 32 clocks at most. Per clock it loads 64 bytes from L2 at most, and 14 bytes go to and from
+// memory.
 double expected_clocks(const FusedGemm& t, const Choice& c, int64_t result_bytes) {
-  constexpr double kStart = 2000, kOfSplits = 500, kLeast = 400;  // of a kernel, of parts of sums, of a tile
-  constexpr double kOfPeak = 1 / 1.4;                             // what the matrix units reach over a whole kernel
-  constexpr double kSaved = 0.25;                 // how much of what a neighbour loads is no longer waited for
-  constexpr double kBehind = 1.5, kBeside = 0.2;  // an epilogue behind the products, and one beside others' products
+  const EstimateNumbers& n = t.is_product ? kOfProducts : kOfConvolutions;
   const Tile& tile = *c.tile;
   const int64_t rows = tile_rows(tile), columns = chunks_of(t, tile) * tile.columns,
                 parts = tiles_of(t, c) * tile.splits;
   const int64_t busy = std::clamp<int64_t>(blocks_of(t, c) / tile.blocks(), 1, std::max<int64_t>(1, parts));
   const double wide = double(std::max(tile.columns, 64)) / 64, each = double(ceil_div(parts, busy)),
-               from_cache = std::min(64.0, 52.0 * t.sms / double(busy));
-  const double shared_away = kSaved * double(tile.columns * t.first.slice() * (tile.sharers - 1)) / tile.sharers;
+               from_cache = std::min(64.0, n.from_cache * t.sms / double(busy));
+  const double shared_away = n.saved * double(tile.columns * t.first.slice() * (tile.sharers - 1)) / tile.sharers;
   const double second = t.second ? double(columns) / 64 * double(t.second->slice() * t.second->slices()) : 0;
   const int64_t slices = slices_of_block(t, c) + t.ring_slices() + t.held_slices();
-  const double products = double(rows) / 64 * (wide * double(t.first.slice()) * double(slices) + second) / kOfPeak,
+  const double products = double(rows) / 64 * (wide * double(t.first.slice()) * double(slices) + second) / n.of_peak,
                loads = (double(stage_bytes(t, c)) - shared_away) * double(steps_of(t, c)) / from_cache,
                memory = double(rows * columns * result_bytes) / 14 / tile.splits,
                epilogue =
                    double(tile.rows * (columns + (t.second || t.shortcut ? tile.columns : 0))) / 128 * 10 / tile.splits;
-  return kStart + (tile.splits > 1 ? kOfSplits : 0) +
-         each * (std::max({products, loads, memory, kLeast}) + epilogue * (tile.cooperative ? kBehind : kBeside));
+  return 2000 + (tile.splits > 1 ? n.of_splits : 0) +
+         each * (std::max({products, loads, memory, 400.0}) + epilogue * (tile.cooperative ? n.behind : n.beside));
 }
 
 // Whether tiles are walked along the rows first: of large weights L2 keeps nothing for the next row of tiles, and they
@@ -590,6 +602,7 @@ std::vector<Config> hopper_gemm_configs(const Problem& problem, const GpuPropert
   const bool fills = !pair && t.first.columns >= 512 && fills_gpu(t, kTiles[0]);
   for (const Tile& tile : tiles_for(t)) {
     if (tile.sharers > 1 ? !fills_gpu(t, tile) : fills && is_small(tile)) continue;
+    if (tile.columns == 96 && !t.is_product) continue;  // of 63 convolutions they won five, by little
     if (const auto choice = choice_of(t, tile, false))
       candidates.push_back(
           {expected_clocks(t, *choice, result_bytes), concat(tile.text, worth_storing(t, *choice) ? kStored : "")});
