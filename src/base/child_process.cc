@@ -106,6 +106,12 @@ int ChildProcess::start(std::vector<std::string> command) {
   return 0;
 }
 
+int wait_for_end(int process) {
+  int status = 0;
+  while (waitpid(process, &status, 0) < 0 && errno == EINTR) {}
+  return status;
+}
+
 ChildProcess::End ChildProcess::end() {
   End end;
   conversation_.close();
@@ -113,7 +119,7 @@ ChildProcess::End ChildProcess::end() {
   for (int i = 0; i < 100 && (ended = waitpid(process_, &end.status, WNOHANG)) == 0; ++i) usleep(10000);
   if (end.was_killed = ended == 0; end.was_killed) {
     ::kill(process_, SIGKILL);
-    while (waitpid(process_, &end.status, 0) < 0 && errno == EINTR) {}
+    end.status = wait_for_end(process_);
   }
   process_ = -1;
   return end;
@@ -123,8 +129,7 @@ void ChildProcess::kill() {
   if (process_ <= 0) return;
   conversation_.close();
   ::kill(process_, SIGKILL);
-  int status = 0;
-  while (waitpid(process_, &status, 0) < 0 && errno == EINTR) {}
+  wait_for_end(process_);
   process_ = -1;
 }
 

@@ -9,6 +9,9 @@
 
 namespace temper {
 
+// Waits for a child process to end; its status, as waitpid gives it.
+int wait_for_end(int process);
+
 // One side's end of the socket, for one thread at a time.
 class Conversation {
  public:

@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "base/child_process.h"
 #include "base/file.h"
 
 namespace temper::cli {
@@ -78,10 +79,9 @@ class CommandLine {
 
 constexpr int kNotStarted = 127;  // the exit code of a child that could not become the interpreter, as of a shell
 
-// Waits for the child; -1 where a signal ended it.
-int exit_code_of(pid_t child) {
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {}
+// What the child ended with; -1: a signal.
+int ended_with(pid_t child) {
+  const int status = wait_for_end(child);
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
@@ -143,7 +143,7 @@ void hand_over_to_python(const std::string& python, Context& context) {
     command.execute();
     _exit(kNotStarted);
   }
-  context.exit_code = exit_code_of(child);
+  context.exit_code = ended_with(child);
   if (context.exit_code == kNotStarted) not_started("");
   if (context.exit_code < 0) fail(ErrorKind::machine, "'", python, "' was ended by a signal");
 }
@@ -170,7 +170,7 @@ void run_python(const std::string& python, const std::vector<std::string>& words
       else line(std::exchange(text, {}));
     std::fclose(out);
   }
-  const int code = exit_code_of(child);
+  const int code = ended_with(child);
   if (code == kNotStarted)
     fail(ErrorKind::unsupported, "'", python,
          "' cannot be started; --python names a Python, like --python venv/bin/python");
@@ -203,8 +203,7 @@ PythonTalk::PythonTalk(const std::string& python, const std::vector<std::string>
 PythonTalk::~PythonTalk() {
   if (to_) std::fclose(to_);
   if (from_) std::fclose(from_);
-  int status = 0;
-  while (child_ > 0 && waitpid(child_, &status, 0) < 0 && errno == EINTR) {}
+  if (child_ > 0) wait_for_end(child_);
 }
 
 std::optional<std::string> PythonTalk::line() {

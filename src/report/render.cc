@@ -14,6 +14,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "base/child_process.h"
 #include "base/error.h"
 #include "report/theme.h"
 
@@ -118,7 +119,7 @@ Finished run_child(const std::string& program, const std::string& input) {
     if (waits[0].revents) open_out = receive(from.get(), finished.out);
     if (waits[1].revents) open_err = receive(errors.get(), finished.err);
   }
-  while (waitpid(pid, &finished.status, 0) < 0 && errno == EINTR) {}
+  finished.status = wait_for_end(pid);
   if (timed_out) fail(ErrorKind::machine, "drawing the pictures took more than ", kMaxSeconds, " s and was ended");
   return finished;
 }

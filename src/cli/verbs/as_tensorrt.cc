@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "backends/backend.h"
+#include "base/child_process.h"
 #include "base/file.h"
 #include "base/quote.h"
 #include "cli/help.h"
@@ -118,8 +119,7 @@ int run_in(const Variables& first, const std::string& device, const std::vector<
   // The terminal sends its signals to the child, too; this process outlives it to remove the folder.
   signal(SIGINT, SIG_IGN);
   signal(SIGQUIT, SIG_IGN);
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {}
+  const int status = wait_for_end(child);
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
