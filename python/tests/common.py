@@ -36,13 +36,13 @@ def python(text, *arguments, timeout=60, folder=ROOT):
 
 class Case(unittest.TestCase):
     def assertOneThreadAtATime(self, call):
-        """Of four threads that call at once some are refused, and by that alone."""
+        """Of four threads that call at once some are refused, and by that alone. They go on until the first is, however long it takes."""
         import temper
 
         refusals = []
 
         def work():
-            for _ in range(200):
+            while not refusals:
                 try:
                     call()
                 except temper.Error as error:
@@ -53,7 +53,6 @@ class Case(unittest.TestCase):
             thread.start()
         for thread in threads:
             thread.join()
-        self.assertTrue(refusals)
         for kind, text in refusals:
             self.assertEqual(kind, "usage")
             self.assertIn("running in another thread", text)
