@@ -77,14 +77,14 @@ void StringTable::clear() {
   loose_.clear();
 }
 
-static thread_local StringTable* used = nullptr;
+static thread_local StringTable* of_thread = nullptr;
 
 StringTable& current_strings() {
   static StringTable of_process;
-  return used ? *used : of_process;
+  return of_thread ? *of_thread : of_process;
 }
 
-UseStrings::UseStrings(StringTable& texts) : before_(used) { used = &texts; }
-UseStrings::~UseStrings() { used = before_; }
+UseStrings::UseStrings(StringTable& texts) : before_(of_thread) { of_thread = &texts; }
+UseStrings::~UseStrings() { of_thread = before_; }
 
 }  // namespace temper

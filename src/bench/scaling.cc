@@ -18,6 +18,8 @@ namespace temper {
 
 namespace {
 
+using Json = nlohmann::ordered_json;
+
 double seconds_now() { return host_clock().now_ms() / 1e3; }
 
 // What one device runs, by its own thread from the making of its memory on.
@@ -112,10 +114,10 @@ class Load {
 };
 
 // Threads that measure in turns: a turn begins when all have come, and ends when all are through.
-class Turns {
+class ScalingTurns {
  public:
-  Turns(const Engines& engines, const std::vector<Dims>& shapes, const ScalingOptions& options,
-        const GivenInputs& given, double seconds)
+  ScalingTurns(const Engines& engines, const std::vector<Dims>& shapes, const ScalingOptions& options,
+               const GivenInputs& given, double seconds)
       : seconds_(seconds), barrier_(std::ptrdiff_t(engines.size()) + 1), rates_(engines.size()) {
     try {
       for (size_t d = 0; d < engines.size(); ++d)
@@ -133,7 +135,7 @@ class Turns {
     if (error_) end();
     rethrow();
   }
-  ~Turns() { end(); }
+  ~ScalingTurns() { end(); }
 
   // Items a second would be these times the batch: runs a second of each device; 0 of those that are not in it.
   std::vector<double> turn(const std::vector<char>& taking_part) {
@@ -280,7 +282,7 @@ Scaling measure_scaling(const Engines& engines, const std::vector<Dims>& shapes,
   scaling.seconds = options.seconds / options.rounds;
   scaling.items = batch_of(shapes);
   const size_t count = engines.size();
-  Turns turns(engines, shapes, options, given, scaling.seconds);
+  ScalingTurns turns(engines, shapes, options, given, scaling.seconds);
   const std::vector<char> all(count, 1);
   tell(options.progress, {"warming up"});
   turns.turn(all);
@@ -327,7 +329,6 @@ std::string verdict_of(const Scaling& scaling) {
 }
 
 nlohmann::ordered_json json_of(const Scaling& scaling) {
-  using Json = nlohmann::ordered_json;
   Json devices = Json::array();
   for (const Scaling::OnDevice& device : scaling.devices)
     devices.push_back({{"device", device.device},

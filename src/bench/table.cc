@@ -20,16 +20,6 @@ std::string padded(const std::string& text, size_t width, bool right) {
   return right ? space + text : text + space;
 }
 
-std::vector<size_t> widths_of(const Table& table) {
-  std::vector<size_t> widths;
-  for (size_t c = 0; c < table.columns.size(); ++c) {
-    size_t width = width_of(table.columns[c].name);
-    for (const auto& row : table.rows) width = std::max(width, width_of(row[c]));
-    widths.push_back(width);
-  }
-  return widths;
-}
-
 std::string replaced(std::string text, std::string_view what, std::string_view by) {
   for (size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += by.size())
     text.replace(at, what.size(), by);

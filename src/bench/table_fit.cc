@@ -12,16 +12,6 @@ namespace {
 
 constexpr size_t kGap = 2, kLeastWords = 16;
 
-std::vector<size_t> widths_of(const Table& table) {
-  std::vector<size_t> widths;
-  for (size_t c = 0; c < table.columns.size(); ++c) {
-    size_t width = width_of(table.columns[c].name);
-    for (const auto& row : table.rows) width = std::max(width, width_of(row[c]));
-    widths.push_back(width);
-  }
-  return widths;
-}
-
 size_t sum_of(const std::vector<size_t>& widths) {
   size_t sum = widths.empty() ? 0 : kGap * (widths.size() - 1);
   for (const size_t width : widths) sum += width;
@@ -137,6 +127,16 @@ void shorten_words(Table& table, size_t width) {
 }
 
 }  // namespace
+
+std::vector<size_t> widths_of(const Table& table) {
+  std::vector<size_t> widths;
+  for (size_t c = 0; c < table.columns.size(); ++c) {
+    size_t width = width_of(table.columns[c].name);
+    for (const auto& row : table.rows) width = std::max(width, width_of(row[c]));
+    widths.push_back(width);
+  }
+  return widths;
+}
 
 size_t width_of(const std::string& text) {
   return size_t(std::count_if(text.begin(), text.end(), [](char c) { return (uint8_t(c) & 0xc0) != 0x80; }));

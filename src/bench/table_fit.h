@@ -19,7 +19,8 @@ struct FittedTable {
 // least weight are left out, and named below; words lose their middle.
 FittedTable fitted(const Table& table, size_t width);
 
-size_t width_of(const std::string& text);  // code points
+size_t width_of(const std::string& text);           // code points
+std::vector<size_t> widths_of(const Table& table);  // of its columns: the longest of their names and cells
 // Words in lines of at most `width` code points. The first begins with `name` in a column of `indent`, the others are
 // indented so; width 0: one line. Ends with a line break.
 std::string wrapped(const std::string& text, size_t indent, const std::string& name, size_t width);

@@ -33,12 +33,12 @@ class DatasetSamples final : public SampleStore {
   const Dataset& data_;
 };
 
-struct Parts {
+struct SampleSplit {
   std::vector<int64_t> calibration, held_out;
 };
-Parts hold_out(const std::vector<int64_t>& samples, uint64_t seed) {
+SampleSplit hold_out(const std::vector<int64_t>& samples, uint64_t seed) {
   HoldApart apart(seed);
-  Parts parts;
+  SampleSplit parts;
   std::vector<bool> held(samples.size());
   std::vector<size_t> places;
   for (size_t i = 0; i < samples.size(); ++i) {
@@ -54,7 +54,7 @@ Parts hold_out(const std::vector<int64_t>& samples, uint64_t seed) {
 
 // Sets the size of batches, and the shapes of the options: those of the samples, in batches of that size and as small
 // as the last one of each part.
-void fit_batches(const Graph& graph, const Dataset& data, const Parts& parts, CalibrationSettings& settings,
+void fit_batches(const Graph& graph, const Dataset& data, const SampleSplit& parts, CalibrationSettings& settings,
                  BuildOptions& options) {
   const std::vector<Tensor> sample = data.batch(parts.calibration.at(0), 1).inputs;
   const auto count = int64_t(parts.calibration.size());
@@ -96,7 +96,7 @@ Ranges calibrate_on(const ImportedModel& model, const Dataset& data, const std::
                     const DatasetCalibration& settings, BuildOptions options, std::vector<MethodTrial>* trials) {
   check_vocabulary(model.graph, data, samples);
   const bool automatic = settings.method == "auto";
-  Parts parts = automatic ? hold_out(samples, settings.seed) : Parts{samples, {}};
+  SampleSplit parts = automatic ? hold_out(samples, settings.seed) : SampleSplit{samples, {}};
   const auto held = int64_t(parts.held_out.size());
   const bool judged = automatic && held >= HoldApart::kLeast;
   if (!judged) parts = {samples, {}};

@@ -256,7 +256,7 @@ void inspect_file(const std::string& path, FileKind kind, bool json) {
   if (json) {
     Json out{{"schema", "temper.file/1"}, {"file", path}, {"kind", words_of(kind)}, {"bytes", bytes}};
     out.update(facts.json);
-    std::fputs(json_text(out).c_str(), stdout);
+    print_json(out);
     return;
   }
   print_line("file", concat(path, ", ", words_of(kind), ", ", format_bytes(double(bytes))));

@@ -289,8 +289,7 @@ void inspect_model(const std::string& path, const InspectModelOptions& options, 
   std::optional<Planned> planned;
   if (summary.model)
     planned = with_context([&] { return path; }, [&] { return plan_of(*summary.model, path, flags, context); });
-  if (context.json)
-    std::fputs(json_text(json_of(path, summary, planned ? &*planned : nullptr, flags, graph)).c_str(), stdout);
+  if (context.json) print_json(json_of(path, summary, planned ? &*planned : nullptr, flags, graph));
   else print_summary(path, summary, planned ? &*planned : nullptr, flags);
   if (const auto& refused = summary.refused; !refused.empty())
     fail(ErrorKind::unsupported, path, ": ",

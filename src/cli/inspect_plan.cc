@@ -206,7 +206,7 @@ void inspect_plan(const std::string& path, const InspectPlanOptions& options) {
     auto json = describe(file, {options.layers, options.graph, options.why});
     for (size_t p = 0; p < where.size(); ++p)
       if (!where[p].empty()) json["plans"][p]["where"] = where[p];
-    std::fputs(json_text(json).c_str(), stdout);
+    print_json(json);
     return;
   }
   if (options.graph) std::fputs(file.graph_text.c_str(), stdout);

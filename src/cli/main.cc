@@ -159,12 +159,12 @@ std::string usage_error(const CLI::App& app, const CLI::ParseError& error) {
 
 // What --json and its file are, before CLI11 sees the words: `--json` and `--json -` print to standard output, and
 // `--json=FILE` writes there. bench takes `--json FILE`, too. `temper help VERB` is `temper VERB --help`.
-struct Words {
+struct GivenWords {
   std::vector<std::string> words;
   std::string json_file;
 };
-Words words_of(int argc, char** argv) {
-  Words out;
+GivenWords words_of(int argc, char** argv) {
+  GivenWords out;
   std::vector<std::string> given(argv + 1, argv + argc);
   if (!given.empty() && given[0] == "help") {
     given.erase(given.begin());
@@ -314,7 +314,7 @@ int run(int argc, char** argv) {
   std::optional<JsonFile> json_file;
   const int failed = exit_code_of([&] {
     try {
-      const Words given = words_of(argc, argv);
+      const GivenWords given = words_of(argc, argv);
       json_file.emplace(given.json_file, given.words);
       if (json_file->is_given())
         context.print_beside_json = [&](const std::string& text) { json_file->print_beside(text); };

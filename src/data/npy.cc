@@ -18,7 +18,7 @@ namespace temper {
 namespace {
 
 constexpr std::string_view kMagic("\x93NUMPY", 6);
-constexpr size_t kMaxRank = 64;  // NumPy's own limit
+constexpr size_t kMaxNpyRank = 64;  // NumPy's own limit
 constexpr int64_t kMostCharacters = int64_t(1) << 28;
 
 [[noreturn]] void bad_header(std::string_view why) {
@@ -95,7 +95,7 @@ class HeaderParser {
       const auto value = parse_leading<int64_t>(text_.substr(at_));
       if (!value || value->value < 0) bad_header("has a dimension that is not a number from 0 to 2^63-1");
       at_ = text_.size() - value->rest.size();
-      if (dims.size() == kMaxRank) bad_header(concat("has more than ", kMaxRank, " dimensions"));
+      if (dims.size() == kMaxNpyRank) bad_header(concat("has more than ", kMaxNpyRank, " dimensions"));
       dims.push_back(value->value);
       accept('L');  // Python 2 wrote long integers like this
       if (!accept(',')) {

@@ -17,44 +17,44 @@ std::string lower(std::string_view text) {
 using Words = std::pair<std::string_view, LayerKind>;
 
 // Part of the layer type, the first that fits. "ConvActPool" is a convolution, so that comes before pools.
-constexpr Words types[] = {{"noop", LayerKind::nothing},
-                           {"constant", LayerKind::nothing},
-                           {"signal", LayerKind::nothing},
-                           {"wait", LayerKind::nothing},
-                           {"dequantize", LayerKind::dequantize},
-                           {"quantize", LayerKind::quantize},
-                           {"reformat", LayerKind::reformat},
-                           {"cast", LayerKind::reformat},
-                           {"mha", LayerKind::attention},
-                           {"attention", LayerKind::attention},
-                           {"conv", LayerKind::convolution},
-                           {"gemm", LayerKind::matmul},
-                           {"matmul", LayerKind::matmul},
-                           {"matrixmultiply", LayerKind::matmul},
-                           {"matrix_multiply", LayerKind::matmul},
-                           {"fullyconnected", LayerKind::matmul},
-                           {"pool", LayerKind::pooling},
-                           {"softmax", LayerKind::softmax},
-                           {"normalization", LayerKind::normalization},
-                           {"layernorm", LayerKind::normalization},
-                           {"lrn", LayerKind::normalization},
-                           {"reduce", LayerKind::reduction},
-                           {"topk", LayerKind::reduction},
-                           {"rnn", LayerKind::recurrent},
-                           {"pointwise", LayerKind::pointwise},
-                           {"elementwise", LayerKind::pointwise},
-                           {"activation", LayerKind::pointwise},
-                           {"unary", LayerKind::pointwise},
-                           {"scale", LayerKind::pointwise},
-                           {"select", LayerKind::pointwise},
-                           {"shuffle", LayerKind::movement},
-                           {"slice", LayerKind::movement},
-                           {"concat", LayerKind::movement},
-                           {"gather", LayerKind::movement},
-                           {"scatter", LayerKind::movement},
-                           {"resize", LayerKind::movement},
-                           {"padding", LayerKind::movement},
-                           {"squeeze", LayerKind::movement}};
+constexpr Words kTypes[] = {{"noop", LayerKind::nothing},
+                            {"constant", LayerKind::nothing},
+                            {"signal", LayerKind::nothing},
+                            {"wait", LayerKind::nothing},
+                            {"dequantize", LayerKind::dequantize},
+                            {"quantize", LayerKind::quantize},
+                            {"reformat", LayerKind::reformat},
+                            {"cast", LayerKind::reformat},
+                            {"mha", LayerKind::attention},
+                            {"attention", LayerKind::attention},
+                            {"conv", LayerKind::convolution},
+                            {"gemm", LayerKind::matmul},
+                            {"matmul", LayerKind::matmul},
+                            {"matrixmultiply", LayerKind::matmul},
+                            {"matrix_multiply", LayerKind::matmul},
+                            {"fullyconnected", LayerKind::matmul},
+                            {"pool", LayerKind::pooling},
+                            {"softmax", LayerKind::softmax},
+                            {"normalization", LayerKind::normalization},
+                            {"layernorm", LayerKind::normalization},
+                            {"lrn", LayerKind::normalization},
+                            {"reduce", LayerKind::reduction},
+                            {"topk", LayerKind::reduction},
+                            {"rnn", LayerKind::recurrent},
+                            {"pointwise", LayerKind::pointwise},
+                            {"elementwise", LayerKind::pointwise},
+                            {"activation", LayerKind::pointwise},
+                            {"unary", LayerKind::pointwise},
+                            {"scale", LayerKind::pointwise},
+                            {"select", LayerKind::pointwise},
+                            {"shuffle", LayerKind::movement},
+                            {"slice", LayerKind::movement},
+                            {"concat", LayerKind::movement},
+                            {"gather", LayerKind::movement},
+                            {"scatter", LayerKind::movement},
+                            {"resize", LayerKind::movement},
+                            {"padding", LayerKind::movement},
+                            {"squeeze", LayerKind::movement}};
 
 // Kernels that the second compiler of TensorRT generates are named after what they do: "__myl_MulAddRelu", in
 // abbreviations.
@@ -105,10 +105,10 @@ LayerKind layer_kind(const EngineLayer& layer, std::string_view parameter_type, 
   const std::string type = lower(layer.op);
   if (type == "kgen") return generated(layer);
   if (type == "shape") return LayerKind::nothing;
-  for (const auto& [word, kind] : types)
+  for (const auto& [word, kind] : kTypes)
     if (type.find(word) != type.npos) return kind;
   const std::string parameters = lower(parameter_type);
-  for (const auto& [word, kind] : types)
+  for (const auto& [word, kind] : kTypes)
     if (!parameters.empty() && parameters.find(word) != parameters.npos) return kind;
   return type.find("foreign") != type.npos || type.find("plugin") != type.npos || type.find("myelin") != type.npos
              ? LayerKind::other

@@ -13,8 +13,6 @@ namespace temper {
 
 namespace {
 
-constexpr const char* kSilent = "the log does not say";
-
 Latency stated_latency(const TrtexecStats& stats) {
   Latency latency;
   latency.min = stats.min;

@@ -12,7 +12,6 @@ namespace temper {
 
 namespace {
 
-constexpr const char* kSilent = "the log does not say";
 constexpr const char* kKeys =
     "model, model_sha256, batch, precision, device, device_name, transfers, cuda_graph, spin_wait, streams, "
     "tensorrt_version";

@@ -10,6 +10,8 @@
 
 namespace temper {
 
+inline constexpr const char* kSilent = "the log does not say";  // a note
+
 // Absent: not known; `notes` then says why, under the names of the result's fields.
 struct TrtexecSemantics {
   std::optional<std::string> version, model, model_sha256, device_name, precision;

@@ -10,7 +10,7 @@ namespace temper::nvinfer {
 
 namespace {
 
-struct Refusals {
+struct RefusedNames {
   const char* why;
   const char* names;
 };
@@ -21,14 +21,14 @@ struct Owner {
   const char* name;
   const char* range;
   const char* here;
-  std::vector<Refusals> refused;
+  std::vector<RefusedNames> refused;
 };
 
 // Why.
 constexpr const char* kFlow = "loops and conditions are not built layer by layer; an ONNX model may hold them";
 constexpr const char* kNoLayer = "there is no such layer; an ONNX model may hold what it is made of";
 constexpr const char* kPlugins = "plugins of TensorRT cannot be run; a model may hold operators of ONNX alone";
-constexpr const char* kRefit = "weights are replaced by a Refitter, by the names that it lists";
+constexpr const char* kByRefitter = "weights are replaced by a Refitter, by the names that it lists";
 constexpr const char* kDla = "there is no DLA here";
 constexpr const char* kDebug = "tensors inside a plan are not shown; temper verify finds the layer that differs";
 constexpr const char* kStreaming = "weights are in the device's memory";
@@ -84,7 +84,7 @@ const std::vector<Owner>& owners() {
          "APILanguage@10.13- IVersionedInterface@10.13- InterfaceInfo@10.13-"},
         {kOneForm, "ISerializationConfig@10.13- SerializationFlag@10.13-"},
         {kWhole, "NodeIndices SubGraphCollection@8.6-10.13"},
-        {kRefit, "OnnxParserRefitter@10.13-"},
+        {kByRefitter, "OnnxParserRefitter@10.13-"},
         {kEntries, "TimingCacheKey@10.13- TimingCacheValue@10.13-"},
         {kSizes, "EngineStat@11.1-"},
         {"texts are Python's", "FallbackString"},
@@ -230,7 +230,7 @@ const std::vector<Owner>& owners() {
         {kDebug,
          "is_debug_tensor@10.13- mark_debug@10.13- mark_unfused_tensors_as_debug_tensors@10.13- unmark_debug@10.13- "
          "unmark_unfused_tensors_as_debug_tensors@10.13-"},
-        {kRefit,
+        {kByRefitter,
          "are_weights_marked_refittable@10.13- mark_weights_refittable@10.13- set_weights_name "
          "unmark_weights_refittable@10.13-"},
         {kPlugins, "add_plugin@10.13- add_plugin_v2 add_plugin_v3@10.13-"},
@@ -310,7 +310,7 @@ const std::vector<Owner>& owners() {
        "refit_cuda_engine refit_cuda_engine_async@10.13- set_named_weights set_weights weights_validation@10.13-",
        {{"ranges come from a calibrator, or are in the model (Q/DQ)",
          "get_dynamic_range@8.6-10.13 get_tensors_with_dynamic_range@8.6-10.13 set_dynamic_range@8.6-10.13"},
-        {kRefit, "get_named_weights@10.13- get_weights_location@10.13- unset_named_weights@10.13-"}}},
+        {kByRefitter, "get_named_weights@10.13- get_weights_location@10.13- unset_named_weights@10.13-"}}},
       {"Runtime",
        "8.6-",
        "error_recorder gpu_allocator deserialize_cuda_engine engine_host_code_allowed logger max_threads num_DLA_cores "
@@ -476,7 +476,7 @@ const std::vector<ApiName>& api_names() {
     for (const Owner& owner : owners()) {
       if (*owner.name) add(names, {"", owner.range, "", {}}, owner.name, "");
       add(names, owner, owner.here, "");
-      for (const Refusals& refused : owner.refused) add(names, owner, refused.names, refused.why);
+      for (const RefusedNames& refused : owner.refused) add(names, owner, refused.names, refused.why);
     }
     return names;
   }();

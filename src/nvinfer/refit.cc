@@ -15,12 +15,12 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::string_view kMagic = "TEMPER REFIT 1\n\n";
-enum Role { kernel, bias, shift, scale, constant };
+enum Role { kKernel, kBias, kShift, kScale, kConstant };
 
 // By the settings of layers that hold weights (layers.cc).
 std::optional<int> role_of(std::string_view setting) {
   constexpr std::array<std::pair<std::string_view, int>, 5> roles = {
-      {{"kernel", kernel}, {"bias", bias}, {"shift", shift}, {"scale", scale}, {"weights", constant}}};
+      {{"kernel", kKernel}, {"bias", kBias}, {"shift", kShift}, {"scale", kScale}, {"weights", kConstant}}};
   for (const auto& [name, role] : roles)
     if (name == setting) return role;
   return std::nullopt;
@@ -28,9 +28,9 @@ std::optional<int> role_of(std::string_view setting) {
 
 // By what a node of ONNX takes for its inputs.
 int role_of(const Initializer& of) {
-  if (of.op == "BatchNormalization") return of.input == 1 ? scale : of.input == 2 ? shift : constant;
+  if (of.op == "BatchNormalization") return of.input == 1 ? kScale : of.input == 2 ? kShift : kConstant;
   const bool is_product = of.op == "Conv" || of.op == "ConvTranspose" || of.op == "Gemm" || of.op == "MatMul";
-  return is_product && of.input == 1 ? kernel : is_product && of.input == 2 ? bias : constant;
+  return is_product && of.input == 1 ? kKernel : is_product && of.input == 2 ? kBias : kConstant;
 }
 
 Json json_of(const Profile& profile) {

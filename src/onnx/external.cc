@@ -22,10 +22,10 @@ namespace temper {
 
 namespace {
 
-struct Descriptor {
-  explicit Descriptor(int number) : fd(number) {}
-  Descriptor(Descriptor&& other) noexcept : fd(std::exchange(other.fd, -1)) {}
-  ~Descriptor() {
+struct OpenFolder {
+  explicit OpenFolder(int number) : fd(number) {}
+  OpenFolder(OpenFolder&& other) noexcept : fd(std::exchange(other.fd, -1)) {}
+  ~OpenFolder() {
     if (fd >= 0) close(fd);
   }
   int fd;
@@ -38,9 +38,9 @@ std::deque<std::string> names_of(const std::filesystem::path& path) {
   return names;
 }
 
-class Walk {
+class FolderWalk {
  public:
-  Walk(const std::string& folder, const std::string& location) : location_(location), root_(folder) {
+  FolderWalk(const std::string& folder, const std::string& location) : location_(location), root_(folder) {
     open_folders_.emplace_back(open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
     if (open_folders_[0].fd < 0) refuse(std::strerror(errno));
   }
@@ -99,7 +99,7 @@ class Walk {
 
   const std::string& location_;
   std::string root_;
-  std::vector<Descriptor> open_folders_;  // from the model's down
+  std::vector<OpenFolder> open_folders_;  // from the model's down
 };
 
 void collect(const onnx::TensorProto& tensor, std::set<std::string>& locations) {
@@ -133,7 +133,7 @@ OpenFile open_external(const std::string& folder, const std::string& location) {
   if (relative.is_absolute()) refuse("the path is absolute; it must lie in the model's folder");
   for (const auto& part : relative)
     if (part == "..") refuse("the path leaves the model's folder through '..'");
-  return OpenFile(Walk(folder, location).run(), (std::filesystem::path(folder) / relative).string());
+  return OpenFile(FolderWalk(folder, location).run(), (std::filesystem::path(folder) / relative).string());
 }
 
 std::vector<std::string> model_files(const std::string& path) {

@@ -933,6 +933,7 @@ ValueId OnnxNode::scalar(DType dtype, double value) {
   visit_dtype(dtype, [&]<class T>() { tensor.data<T>()[0] = static_cast<T>(value); });
   return constant(std::move(tensor));
 }
+ValueId OnnxNode::number(int64_t value) { return constant(Tensor::of<int64_t>({}, {value})); }
 ValueId OnnxNode::ints(const std::vector<int64_t>& values) {
   return constant(Tensor::of<int64_t>({int64_t(values.size())}, values));
 }

@@ -68,7 +68,7 @@ class MessageTypes {
   std::map<const Descriptor*, MessageType> shapes_;
 };
 
-struct Walk {
+struct MessageWalk {
   const unsigned char *at, *end;
 
   bool varint(uint64_t& value) {
@@ -108,7 +108,7 @@ struct Walk {
         case 2: {
           if (!varint(size) || size > uint64_t(end - at)) return false;
           if (field.kind == Kind::message) {
-            Walk inner{at, at + size};
+            MessageWalk inner{at, at + size};
             sum += kPointer + field.inner->bytes;
             if (!inner.add(*field.inner, depth - 1, sum)) return false;
           } else if (field.kind == Kind::number) sum += int64_t(size) * field.packed;
@@ -192,7 +192,7 @@ int64_t message_memory(std::string_view model, int64_t depth) {
   static const MessageType& type = types.of(onnx::ModelProto::descriptor());
   const auto* bytes = reinterpret_cast<const unsigned char*>(model.data());
   int64_t sum = type.bytes;
-  Walk{bytes, bytes + model.size()}.add(type, message_depth(depth), sum);
+  MessageWalk{bytes, bytes + model.size()}.add(type, message_depth(depth), sum);
   return sum;
 }
 

@@ -70,6 +70,7 @@ class OnnxNode {
   std::vector<ValueId> add_many(Op op, std::vector<ValueId> inputs);
   ValueId constant(Tensor tensor);
   ValueId scalar(DType dtype, double value);         // rank 0
+  ValueId number(int64_t value);                     // i64, rank 0
   ValueId ints(const std::vector<int64_t>& values);  // i64 [n]
   ValueId reshape(ValueId x, Shape shape);           // x itself when the shape is the same
   ValueId cast(ValueId x, DType dtype);              // x itself when the dtype is the same

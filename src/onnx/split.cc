@@ -15,17 +15,17 @@ namespace temper {
 
 namespace {
 
-using Names = std::set<std::string>;
+using NameSet = std::set<std::string>;
 
 // They only move elements, or say sizes.
-const Names kMoves{"Cast", "Expand", "Flatten", "Gather",  "Identity", "Reshape",   "Shape",
-                   "Size", "Slice",  "Split",   "Squeeze", "Tile",     "Transpose", "Unsqueeze"};
-const Names kByOneNumber{"Add", "Div", "Mul", "Sub"};
+const NameSet kMoves{"Cast", "Expand", "Flatten", "Gather",  "Identity", "Reshape",   "Shape",
+                     "Size", "Slice",  "Split",   "Squeeze", "Tile",     "Transpose", "Unsqueeze"};
+const NameSet kByOneNumber{"Add", "Div", "Mul", "Sub"};
 // They differ from run to run.
-const Names kRandom{"Bernoulli",        "Multinomial",   "RandomNormal",
-                    "RandomNormalLike", "RandomUniform", "RandomUniformLike"};
+const NameSet kRandom{"Bernoulli",        "Multinomial",   "RandomNormal",
+                      "RandomNormalLike", "RandomUniform", "RandomUniformLike"};
 
-bool is_of(const onnx::NodeProto& node, const Names& ops) {
+bool is_of(const onnx::NodeProto& node, const NameSet& ops) {
   return (node.domain().empty() || node.domain() == "ai.onnx") && ops.contains(node.op_type());
 }
 
@@ -73,20 +73,20 @@ class Splitter {
 
   const onnx::ModelProto& model_;
   const onnx::GraphProto& graph_;
-  const Names named_;
+  const NameSet named_;
   std::map<std::string, Kind> kind_;
   std::map<std::string, int> producer_;          // by value
   std::vector<std::vector<std::string>> reads_;  // by node, with what its subgraphs capture
-  Names numbers_;                                // constants of one element
-  Names random_functions_;
+  NameSet numbers_;                              // constants of one element
+  NameSet random_functions_;
   std::map<std::string, const onnx::ValueInfoProto*> types_;
   onnx::ModelProto inferred_;
   std::vector<char> in_first_, in_rest_;
-  Names in_first_values_, in_rest_values_;  // inputs and constants that a part reads
+  NameSet in_first_values_, in_rest_values_;  // inputs and constants that a part reads
   std::vector<std::string> outputs_of_first_, outputs_of_rest_, between_;
-  Names cut_;
+  NameSet cut_;
 
-  static std::string list(const Names& names) {
+  static std::string list(const NameSet& names) {
     std::string text;
     for (const std::string& name : names) text += concat(text.empty() ? "'" : ", '", name, "'");
     return text;
@@ -131,7 +131,7 @@ class Splitter {
       if (is_one_number(tensor)) numbers_.insert(tensor.name());
     }
     for (const auto& tensor : graph_.sparse_initializer()) kind_[tensor.values().name()] = Kind::constant;
-    Names known;
+    NameSet known;
     for (const auto& input : graph_.input()) {
       types_[input.name()] = &input;
       known.insert(input.name());
@@ -239,7 +239,7 @@ class Splitter {
     }
   }
 
-  std::string part(const std::string& name, const std::vector<char>& nodes, const Names& values,
+  std::string part(const std::string& name, const std::vector<char>& nodes, const NameSet& values,
                    const std::vector<std::string>& more_inputs, const std::vector<std::string>& outputs) {
     onnx::ModelProto model;
     model.set_ir_version(model_.ir_version());
@@ -254,7 +254,7 @@ class Splitter {
     note.set_value(name);
     onnx::GraphProto& graph = *model.mutable_graph();
     graph.set_name(concat(graph_.name(), '.', name));
-    Names there(more_inputs.begin(), more_inputs.end());
+    NameSet there(more_inputs.begin(), more_inputs.end());
     for (const auto& input : graph_.input())
       if (values.contains(input.name())) *graph.add_input() = input;
     for (const std::string& input : more_inputs) *graph.add_input() = type_of(input);

@@ -18,9 +18,9 @@ namespace temper {
 
 namespace {
 
-class Expander {
+class AttentionExpander {
  public:
-  Expander(Graph& graph, const Node& node)
+  AttentionExpander(Graph& graph, const Node& node)
       : graph_(graph),
         node_(node),
         op_(node.op.get<ops::Attention>()),
@@ -194,7 +194,7 @@ bool expand_attention(Graph& graph, const FusionTaken& taken, const BuildTime& t
     time.check_at(n);
     const Node& node = graph.node({n});
     if (!node.op.is<ops::Attention>() || taken(graph, node.op, node.inputs)) continue;
-    Expander(graph, node).run();
+    AttentionExpander(graph, node).run();
     changed = true;
   }
   return changed;

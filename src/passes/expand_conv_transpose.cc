@@ -94,9 +94,10 @@ Program from_accumulator(const Program& program, DType dtype) {
   return ops::accumulator_of(dtype, dtype) == dtype ? program : behind_cast(program, dtype);
 }
 
-class Expander {
+class ConvTransposeExpander {
  public:
-  Expander(Graph& graph, NodeId id) : graph_(graph), node_(graph.node(id)), op_(node_.op.get<ops::ConvTranspose>()) {}
+  ConvTransposeExpander(Graph& graph, NodeId id)
+      : graph_(graph), node_(graph.node(id)), op_(node_.op.get<ops::ConvTranspose>()) {}
 
   bool run() {
     const Tensor* weights = graph_.constant(node_.inputs[1]);
@@ -317,7 +318,7 @@ bool expand_conv_transpose(Graph& graph, const PassOptions& options) {
   const int32_t count = graph.node_count();
   for (int32_t n = 0; n < count; ++n) {
     options.time.check_at(n);
-    if (graph.node({n}).op.is<ops::ConvTranspose>()) changed |= Expander(graph, {n}).run();
+    if (graph.node({n}).op.is<ops::ConvTranspose>()) changed |= ConvTransposeExpander(graph, {n}).run();
   }
   return changed;
 }

@@ -16,9 +16,9 @@ namespace temper {
 
 namespace {
 
-class Lowering {
+class QuantizationFolder {
  public:
-  Lowering(Graph& graph, const BuildTime& time) : graph_(graph), time_(time) {}
+  QuantizationFolder(Graph& graph, const BuildTime& time) : graph_(graph), time_(time) {}
 
   bool run() {
     bool changed = false;
@@ -152,6 +152,8 @@ class Lowering {
 
 }  // namespace
 
-bool fold_quantization(Graph& graph, const PassOptions& options) { return Lowering(graph, options.time).run(); }
+bool fold_quantization(Graph& graph, const PassOptions& options) {
+  return QuantizationFolder(graph, options.time).run();
+}
 
 }  // namespace temper

@@ -15,7 +15,7 @@ namespace {
 // Each of these would compute the normalisation again.
 constexpr size_t kMostProducts = 3;
 
-bool fuse_normalize(Graph& graph, NodeId id, const FusionTaken& taken) {
+bool fuse_into_products(Graph& graph, NodeId id, const FusionTaken& taken) {
   const Node norm = graph.node(id);
   const auto op = norm.op.get<ops::FusedNormalize>();
   const ValueId rows = norm.outputs[0];
@@ -202,7 +202,7 @@ bool fuse_few_rows(Graph& graph, const FusionTaken& taken, const BuildTime& time
     const Node& node = graph.node({n});
     if (graph.value(node.outputs[0]).users.empty() && !graph.is_output(node.outputs[0])) continue;  // dead by now
     if (node.op.is<ops::FusedNormalize>())
-      changed |= fuse_tables(graph, {n}, taken) || fuse_normalize(graph, {n}, taken);
+      changed |= fuse_tables(graph, {n}, taken) || fuse_into_products(graph, {n}, taken);
     else if (node.op.is<ops::Attention>()) changed |= fuse_appends(graph, {n}, taken);
     else if (node.op.is<ops::Gather>()) changed |= fuse_index(graph, {n}, taken);
   }

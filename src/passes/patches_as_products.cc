@@ -32,7 +32,7 @@ std::optional<Shape> as_columns(const Shape& shape, size_t rank) {
   return Shape{columns};
 }
 
-bool visit(Graph& graph, NodeId id, const FusionTaken& taken) {
+bool as_product(Graph& graph, NodeId id, const FusionTaken& taken) {
   const Node node = graph.node(id);
   const auto* op = node.op.get_if<ops::Conv>();
   if (!op || op->group != 1 || !graph.constant(node.inputs[1])) return false;
@@ -96,7 +96,7 @@ bool patches_as_products(Graph& graph, const FusionTaken& taken, const BuildTime
   const int32_t count = graph.node_count();
   for (int32_t n = 0; n < count; ++n) {
     time.check_at(n);
-    changed |= visit(graph, {n}, taken);
+    changed |= as_product(graph, {n}, taken);
   }
   return changed;
 }

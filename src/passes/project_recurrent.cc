@@ -62,7 +62,7 @@ Biases computed_biases(Graph& graph, const Node& node, ValueId b, int64_t direct
           apart ? behind : ValueId{}};
 }
 
-bool visit(Graph& graph, NodeId id) {
+bool project(Graph& graph, NodeId id) {
   const Node node = graph.node(id);
   ops::Recurrent op = node.op.get<ops::Recurrent>();
   if (op.projected) return false;
@@ -110,7 +110,7 @@ bool project_recurrent(Graph& graph, const PassOptions& options) {
   const int32_t count = graph.node_count();
   for (int32_t n = 0; n < count; ++n) {
     options.time.check_at(n);
-    if (graph.node({n}).op.is<ops::Recurrent>()) changed |= visit(graph, {n});
+    if (graph.node({n}).op.is<ops::Recurrent>()) changed |= project(graph, {n});
   }
   return changed;
 }

@@ -46,7 +46,7 @@ struct Mask {
 };
 
 // What was met on the way from the softmax back to the first product.
-struct Chain {
+struct ScoreChain {
   NodeId product;
   double factor = 1, softcap = 0;
   std::vector<Mask> masks;
@@ -90,7 +90,7 @@ class ProgramReader {
         if (arg >= 0 && depends_[size_t(arg)]) depends_[size_t(program.inputs) + i] = 1;
   }
 
-  bool read(Chain& chain) const {
+  bool read(ScoreChain& chain) const {
     int value = program_.result();
     while (value != scores_) {
       if (value < program_.inputs || !depends_[size_t(value)]) return false;
@@ -149,7 +149,7 @@ class ProgramReader {
     return step.number;
   }
   // A mask under a factor would be multiplied, too.
-  bool mask(Chain& chain, Part part, bool chosen) const {
+  bool mask(ScoreChain& chain, Part part, bool chosen) const {
     if (chain.factor != 1 || chain.softcap > 0) return false;
     for (ValueId id : part.inputs)
       if (!id.valid()) return false;
@@ -157,7 +157,7 @@ class ProgramReader {
     return true;
   }
   // The score where `condition` is `when`, else `number`.
-  bool choice(Chain& chain, int condition, bool when, double number) const {
+  bool choice(ScoreChain& chain, int condition, bool when, double number) const {
     Part part = part_of(program_, inputs_, condition);
     const int value = part.program.result();
     if (number == -kInfinity) {
@@ -203,11 +203,11 @@ class Recogniser {
 
   // ---- finding ----
 
-  std::optional<Chain> chain_before(ValueId value, const Chain& met) const {
+  std::optional<ScoreChain> chain_before(ValueId value, const ScoreChain& met) const {
     if (!graph_.has_single_use(value) || !graph_.producer(value)) return std::nullopt;
     const Node& node = *graph_.producer(value);
     if (const auto* product = node.op.get_if<ops::MatMul>()) {
-      Chain chain = met;
+      ScoreChain chain = met;
       chain.product = graph_.value(value).producer;
       std::vector<ValueId> inputs(node.inputs.begin() + 1, node.inputs.end());
       inputs[0] = {};  // the accumulator
@@ -218,7 +218,7 @@ class Recogniser {
     if (const auto* pointwise = node.op.get_if<ops::Pointwise>())
       for (size_t i = 0; i < node.inputs.size(); ++i) {
         if (shape(node.inputs[i]) != shape(value)) continue;
-        Chain chain = met;
+        ScoreChain chain = met;
         if (!ProgramReader(pointwise->program, node.inputs, int(i), shape(value)).read(chain)) continue;
         if (auto found = chain_before(node.inputs[i], chain)) return found;
       }
@@ -448,7 +448,7 @@ class Recogniser {
 
   // ---- the op ----
 
-  bool fuse(const Chain& chain, const Behind& behind) {
+  bool fuse(const ScoreChain& chain, const Behind& behind) {
     const Node first = graph_.node(chain.product), second = graph_.node(behind.product);
     const auto &scores = first.op.get<ops::MatMul>(), &sums = second.op.get<ops::MatMul>();
     name_ = second.name;
@@ -505,7 +505,7 @@ class Recogniser {
   }
 
   // All leading axes but for `heads` heads, the innermost, are the batch. Nothing: with fewer heads it may be possible.
-  std::optional<bool> fuse(const Chain& chain, const Behind& behind, Operands all, int64_t heads, DType dtype) {
+  std::optional<bool> fuse(const ScoreChain& chain, const Behind& behind, Operands all, int64_t heads, DType dtype) {
     const Node second = graph_.node(behind.product);
     const Shape qs = all.q->shape(), ks = all.k->shape(), vs = all.v->shape();
     const size_t lead = all.rank - 2;

@@ -35,7 +35,7 @@ const Node* reshape_of(const Graph& graph, ValueId id) {
   return node && node->op.is<ops::Reshape>() && node->inputs.size() == 1 ? node : nullptr;
 }
 
-bool visit(Graph& graph, NodeId id) {
+bool recognise_group(Graph& graph, NodeId id) {
   const Node behind = graph.node(id);
   if (behind.inputs.size() != 1) return false;
   const Shape shape = graph.type(behind.outputs[0]).shape;
@@ -90,7 +90,7 @@ bool recognise_groups(Graph& graph, const PassOptions& options) {
     const Node& node = graph.node({n});
     const ValueId output = node.outputs[0];
     if (graph.value(output).users.empty() && !graph.is_output(output)) continue;
-    if (node.op.is<ops::Reshape>()) changed |= visit(graph, {n});
+    if (node.op.is<ops::Reshape>()) changed |= recognise_group(graph, {n});
   }
   return changed;
 }

@@ -108,7 +108,7 @@ class Matcher {
   }
 };
 
-bool visit(Graph& graph, NodeId id) {
+bool recognise_rows(Graph& graph, NodeId id) {
   const Node node = graph.node(id);
   BoundProgram bound{node.op.get<ops::Pointwise>().program, node.inputs};
   for (size_t i = 0; i < bound.program.steps.size(); ++i) {
@@ -151,7 +151,7 @@ bool recognise_normalize(Graph& graph, const PassOptions& options) {
   const int32_t count = graph.node_count();
   for (int32_t n = 0; n < count; ++n) {
     options.time.check_at(n);
-    if (graph.node({n}).op.is<ops::Pointwise>()) changed |= visit(graph, {n});
+    if (graph.node({n}).op.is<ops::Pointwise>()) changed |= recognise_rows(graph, {n});
   }
   return changed;
 }

@@ -110,7 +110,7 @@ bool begins_with_bias(const Graph& graph, const Node& node, const Program& epilo
          std::all_of(shape.end() - int64_t(spatial), shape.end(), [](const Dim& size) { return size == Dim(1); });
 }
 
-bool visit(Graph& graph, NodeId id) {
+bool sink_resize(Graph& graph, NodeId id) {
   const Node node = graph.node(id);
   const auto* op = node.op.get_if<ops::Conv>();
   if (!op || !graph.has_single_use(node.inputs[0])) return false;
@@ -166,7 +166,7 @@ bool sink_resizes(Graph& graph, const PassOptions& options) {
   const int32_t count = graph.node_count();
   for (int32_t n = 0; n < count; ++n) {
     options.time.check_at(n);
-    changed |= visit(graph, {n});
+    changed |= sink_resize(graph, {n});
   }
   return changed;
 }

@@ -50,10 +50,6 @@ constexpr uint32_t kMaxSections = 64;
 // Pieces are hashed side by side; the hash of a section is the hash of its pieces' hashes.
 constexpr size_t kPiece = size_t(4) << 20;
 
-[[noreturn]] void damaged(const auto&... why) {
-  fail(ErrorKind::bad_file, "the plan is damaged: ", why..., "; build it again");
-}
-
 uint64_t combine(const std::vector<uint64_t>& hashes) { return xxh3(hashes.data(), hashes.size() * sizeof(uint64_t)); }
 
 uint64_t text_hash(const std::byte* file, uint32_t text_bytes) {
@@ -102,7 +98,7 @@ Head head_of(const Header& header) {
 
 void check_zero(std::span<const std::byte> file, uint64_t from, uint64_t to) {
   for (uint64_t i = from; i < to; ++i)
-    if (file[i] != std::byte{0}) damaged("byte ", int64_t(i), " is padding and not zero");
+    if (file[i] != std::byte{0}) plan_damaged("byte ", int64_t(i), " is padding and not zero");
 }
 
 }  // namespace
@@ -214,12 +210,12 @@ Container read_container(std::span<const std::byte> file) {
   if (file.empty()) fail(ErrorKind::bad_file, "the file is empty");
   if (std::memcmp(file.data(), kMagic.data(), std::min(file.size(), kMagic.size())) != 0)
     fail(ErrorKind::bad_file, "this is not a plan of Temper");
-  if (file.size() < sizeof header) damaged("it ends after ", file.size(), " bytes, inside its header");
+  if (file.size() < sizeof header) plan_damaged("it ends after ", file.size(), " bytes, inside its header");
   std::memcpy(&header, file.data(), sizeof header);
   if (header.text_bytes > kTextLimit || header.text_bytes > file.size() - sizeof header)
-    damaged("its header gives a text of ", header.text_bytes, " bytes");
+    plan_damaged("its header gives a text of ", header.text_bytes, " bytes");
   if (text_hash(file.data(), header.text_bytes) != header.text_hash)
-    damaged("its header has another hash than when it was written");
+    plan_damaged("its header has another hash than when it was written");
   Container container;
   const std::string_view text(reinterpret_cast<const char*>(file.data()) + sizeof header, header.text_bytes);
   const auto line = std::min(text.find('\n'), text.size());
@@ -227,17 +223,17 @@ Container read_container(std::span<const std::byte> file) {
   if (header.format != kPlanFormat)
     fail(ErrorKind::unsupported, "the plan has the format ", header.format, " (written by ", container.preamble.program,
          "); this program reads the format ", kPlanFormat, rebuild_hint(container.preamble.command));
-  if (header.file_bytes != file.size()) damaged("it has ", file.size(), " bytes of ", header.file_bytes);
+  if (header.file_bytes != file.size()) plan_damaged("it has ", file.size(), " bytes of ", header.file_bytes);
 
-  if (header.zero || header.zero2) damaged("a reserved field is not zero");
+  if (header.zero || header.zero2) plan_damaged("a reserved field is not zero");
   if (header.manifest_bytes > uint64_t(kMaxManifestBytes))
-    damaged("its manifest has ", header.manifest_bytes, " bytes; the limit is ", kMaxManifestBytes);
+    plan_damaged("its manifest has ", header.manifest_bytes, " bytes; the limit is ", kMaxManifestBytes);
   if (header.section_count > kMaxSections)
-    damaged("it has ", header.section_count, " sections; the limit is ", kMaxSections);
+    plan_damaged("it has ", header.section_count, " sections; the limit is ", kMaxSections);
   const Head head = head_of(header);
-  if (head.end > file.size()) damaged("its manifest and table reach beyond its end");
+  if (head.end > file.size()) plan_damaged("its manifest and table reach beyond its end");
   if (head_hash(file.data(), head.end) != header.hash)
-    damaged("its manifest has another hash than when it was written");
+    plan_damaged("its manifest has another hash than when it was written");
   check_zero(file, sizeof header + header.text_bytes, head.manifest_at);
   check_zero(file, head.manifest_at + header.manifest_bytes, head.table_at);
   container.manifest = {reinterpret_cast<const char*>(file.data()) + head.manifest_at, size_t(header.manifest_bytes)};
@@ -251,23 +247,23 @@ Container read_container(std::span<const std::byte> file) {
     const std::string name = printable({entry.name, size_t(name_end - entry.name)});
     if (name.empty() || name_end == std::end(entry.name) ||
         std::any_of(name_end, std::end(entry.name), [](char c) { return c != 0; }))
-      damaged("a section has no proper name");
-    if (container.find(name)) damaged("the section '", name, "' is there twice");
-    if (entry.zero || entry.flags > 1) damaged("the section '", name, "' has unknown flags");
+      plan_damaged("a section has no proper name");
+    if (container.find(name)) plan_damaged("the section '", name, "' is there twice");
+    if (entry.zero || entry.flags > 1) plan_damaged("the section '", name, "' has unknown flags");
     // Each section starts at the first aligned byte after the one before: there is one way to write a file.
     const uint64_t start = round_up<uint64_t>(at, kSectionAlignment);
     if (entry.offset != start || start > file.size() || entry.bytes > file.size() - start)
-      damaged("the section '", name, "' is not inside the file");
+      plan_damaged("the section '", name, "' is not inside the file");
     check_zero(file, at, start);
     at = start + entry.bytes;
     spans.push_back(file.subspan(start, entry.bytes));
     container.sections.push_back({name, entry.flags == 1, int64_t(start), spans.back()});
   }
-  if (at != file.size()) damaged("bytes follow its last section");
+  if (at != file.size()) plan_damaged("bytes follow its last section");
   const std::vector<uint64_t> hashes = hash_sections(spans);
   for (size_t i = 0; i < table.size(); ++i)
     if (hashes[i] != table[i].hash)
-      damaged("the section '", container.sections[i].name, "' has another hash than when it was written");
+      plan_damaged("the section '", container.sections[i].name, "' has another hash than when it was written");
   return container;
 }
 

@@ -9,7 +9,14 @@
 #include <string_view>
 #include <vector>
 
+#include "base/error.h"
+
 namespace temper {
+
+// Throws Error{bad_file}.
+[[noreturn]] void plan_damaged(const auto&... why) {
+  fail(ErrorKind::bad_file, "the plan is damaged: ", why..., "; build it again");
+}
 
 constexpr uint32_t kPlanFormat = 3;
 constexpr int64_t kSectionAlignment = 256;

@@ -23,10 +23,6 @@ namespace {
 constexpr const char *kConstants = "constants", *kGraphConstants = "graph_constants", *kGraph = "graph",
                      *kTimings = "timings", *kCandidates = "candidates";
 
-[[noreturn]] void damaged(const auto&... why) {
-  fail(ErrorKind::bad_file, "the plan is damaged: ", why..., "; build it again");
-}
-
 std::span<const std::byte> bytes_of(std::string_view text) {
   return std::as_bytes(std::span(text.data(), text.size()));
 }
@@ -106,14 +102,14 @@ void check_ports(const PlanFile& file) {
     const ShapeRange& range = entry.second;
     const auto port =
         std::find_if(file.inputs.begin(), file.inputs.end(), [&](const PortInfo& p) { return p.name == name; });
-    if (port == file.inputs.end()) damaged("it has a range for the input '", name, "', which does not exist");
+    if (port == file.inputs.end()) plan_damaged("it has a range for the input '", name, "', which does not exist");
     for (const Dims* dims : {&range.min, &range.opt, &range.max}) {
-      if (dims->size() != port->type.shape.size()) damaged("the range of the input '", name, "' has another rank");
+      if (dims->size() != port->type.shape.size()) plan_damaged("the range of the input '", name, "' has another rank");
       check_concrete(type_of(port->type.dtype, *dims));
     }
     for (size_t axis = 0; axis < range.min.size(); ++axis)
       if (range.min[axis] > range.opt[axis] || range.opt[axis] > range.max[axis])
-        damaged("the range of the input '", name, "' is empty");
+        plan_damaged("the range of the input '", name, "' is empty");
   }
   auto same = [&](const PortInfo& wanted, const PortInfo& port) {
     bool ok = wanted.name == port.name && wanted.type.dtype == port.type.dtype &&
@@ -130,27 +126,27 @@ void check_ports(const PlanFile& file) {
   std::set<std::vector<Dims>> seen;
   for (const auto& plan : file.plans) {
     if (plan->inputs.size() != file.inputs.size() || plan->outputs.size() != file.outputs.size())
-      damaged("a plan has another number of inputs or outputs than the model");
+      plan_damaged("a plan has another number of inputs or outputs than the model");
     std::vector<Dims> shapes;
     for (size_t i = 0; i < file.inputs.size(); ++i) {
       if (!same(file.inputs[i], plan->inputs[i]))
-        damaged("a plan has the input '", plan->inputs[i].name, "' ", plan->inputs[i].type, " where the model has '",
-                file.inputs[i].name, "' ", file.inputs[i].type);
+        plan_damaged("a plan has the input '", plan->inputs[i].name, "' ", plan->inputs[i].type,
+                     " where the model has '", file.inputs[i].name, "' ", file.inputs[i].type);
       shapes.push_back(plan->inputs[i].type.dims());
     }
     for (size_t o = 0; o < file.outputs.size(); ++o)
       if (!same(file.outputs[o], plan->outputs[o]))
-        damaged("a plan has the output '", plan->outputs[o].name, "' ", plan->outputs[o].type, " where the model has '",
-                file.outputs[o].name, "' ", file.outputs[o].type);
-    if (!seen.insert(shapes).second) damaged("two plans are for the same shapes");
+        plan_damaged("a plan has the output '", plan->outputs[o].name, "' ", plan->outputs[o].type,
+                     " where the model has '", file.outputs[o].name, "' ", file.outputs[o].type);
+    if (!seen.insert(shapes).second) plan_damaged("two plans are for the same shapes");
     if (!file.graph) continue;
     const Bindings bindings = bind_shapes(*file.graph, shapes);
     for (size_t o = 0; o < file.outputs.size(); ++o)
       for (size_t axis = 0; axis < file.outputs[o].type.shape.size(); ++axis)
         if (const Dim dim = file.outputs[o].type.shape[axis].substitute(bindings);
             dim.is_constant() && dim != plan->outputs[o].type.shape[axis])
-          damaged("a plan has the output '", plan->outputs[o].name, "' ", plan->outputs[o].type,
-                  ", which does not follow from its inputs");
+          plan_damaged("a plan has the output '", plan->outputs[o].name, "' ", plan->outputs[o].type,
+                       ", which does not follow from its inputs");
   }
 }
 
@@ -163,7 +159,7 @@ void check_graph(const PlanFile& file) {
   for (size_t o = 0; same && o < file.outputs.size(); ++o)
     same =
         graph.outputs()[o].name == file.outputs[o].name && graph.type(graph.outputs()[o].value) == file.outputs[o].type;
-  if (!same) damaged("its graph has other inputs or outputs than its list of them");
+  if (!same) plan_damaged("its graph has other inputs or outputs than its list of them");
 }
 
 // Why this program cannot run it on this machine; empty if it can. `readable`: the same program wrote it, for a device
@@ -205,22 +201,22 @@ std::vector<std::shared_ptr<const Tensor>> read_tensors(const Container& contain
   for (const StoredTensor& stored : manifest.tensors) {
     check_concrete(stored.type);
     const Section* section = sections[stored.in_plans];
-    if (!section) damaged("the section of a tensor is missing");
+    if (!section) plan_damaged("the section of a tensor is missing");
     int64_t& at = end[stored.in_plans];
     const int64_t start = round_up(at, kSectionAlignment), bytes = byte_count(stored.type.dtype, stored.type.dims());
     const auto size = int64_t(section->bytes.size());
     if (stored.offset != start || start > size || bytes > size - start)
-      damaged("the tensor ", tensors.size(), " is not inside its section");
+      plan_damaged("the tensor ", tensors.size(), " is not inside its section");
     if (std::any_of(section->bytes.begin() + at, section->bytes.begin() + start,
                     [](std::byte b) { return b != std::byte{0}; }))
-      damaged("padding between tensors is not zero");
+      plan_damaged("padding between tensors is not zero");
     at = start + bytes;
     tensors.push_back(std::make_shared<const Tensor>(
         Tensor::view(stored.type.dtype, stored.type.dims(), section->bytes.data() + start, owner)));
   }
   for (int s = 0; s < 2; ++s)
     if (sections[s] && end[s] != int64_t(sections[s]->bytes.size()))
-      damaged("bytes follow the last tensor of a section");
+      plan_damaged("bytes follow the last tensor of a section");
   return tensors;
 }
 
@@ -283,7 +279,7 @@ PlanFile read_plan(std::span<const std::byte> bytes, const std::shared_ptr<const
     if (section.name == kGraphConstants) file.graph_bytes = int64_t(section.bytes.size());
   }
   const Section* graph = container.find(kGraph);
-  if (!graph) damaged("it has no graph");
+  if (!graph) plan_damaged("it has no graph");
   file.graph_text = text_of(*graph);
   const ManifestReader reader(container.manifest);
   reader.read_info(file);
@@ -317,7 +313,7 @@ PlanFile read_plan(std::span<const std::byte> bytes, const std::shared_ptr<const
     file.graph = parse_graph(file.graph_text, blobs);
     check_graph(file);
     const Section* timings = container.find(kTimings);
-    if (!timings) damaged("it has no times");
+    if (!timings) plan_damaged("it has no times");
     file.timings = read_timings(text_of(*timings));
   } else {
     for (const PortInfo& input : file.inputs) check_concrete(input.type);

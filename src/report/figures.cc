@@ -11,9 +11,9 @@ namespace temper {
 
 namespace figures {
 
-constexpr size_t kColors = 8;
+constexpr size_t kCurveColors = 8;
 
-std::string color(size_t index) { return concat("var(--c", index % kColors + 1, ")"); }
+std::string color(size_t index) { return concat("var(--c", index % kCurveColors + 1, ")"); }
 
 namespace {
 

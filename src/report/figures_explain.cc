@@ -13,8 +13,8 @@ namespace {
 const char* const kOrder[] = {"fp64", "fp32", "tf32", "bf16", "fp16", "int8", "fp8", "int4", "fp4", "conversions"};
 
 // A precision keeps its colour from page to page.
-constexpr std::pair<const char*, size_t> kColors[] = {{"fp32", 0}, {"tf32", 4}, {"bf16", 3},
-                                                      {"fp16", 5}, {"int8", 2}, {"conversions", 1}};
+constexpr std::pair<const char*, size_t> kPrecisionColors[] = {{"fp32", 0}, {"tf32", 4}, {"bf16", 3},
+                                                               {"fp16", 5}, {"int8", 2}, {"conversions", 1}};
 
 size_t place_of(const std::string& precision) {
   return size_t(std::find(std::begin(kOrder), std::end(kOrder), precision) - std::begin(kOrder));
@@ -88,9 +88,9 @@ void add_explanation(std::vector<Figure>& figures, const ReportedExplanation& ex
   } else {
     Json colors = Json::array();
     for (size_t i = 0; i < precisions.size(); ++i) {
-      const auto known = std::find_if(std::begin(kColors), std::end(kColors),
+      const auto known = std::find_if(std::begin(kPrecisionColors), std::end(kPrecisionColors),
                                       [&](const auto& entry) { return precisions[i] == entry.first; });
-      colors.push_back(color(known == std::end(kColors) ? 6 + i % 2 : known->second));
+      colors.push_back(color(known == std::end(kPrecisionColors) ? 6 + i % 2 : known->second));
     }
     figure.spec = filled_spec(precisions_spec(), {{"height", 40 * names.size()},
                                                   {"values", values},

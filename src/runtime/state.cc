@@ -10,7 +10,7 @@ namespace temper {
 
 namespace {
 
-std::string names_of(const std::vector<PortInfo>& ports) {
+std::string listed(const std::vector<PortInfo>& ports) {
   std::string out;
   for (const PortInfo& port : ports) out += concat(out.empty() ? "" : ", ", port.name, " ", port.type);
   return out;
@@ -19,7 +19,7 @@ std::string names_of(const std::vector<PortInfo>& ports) {
 size_t find(const std::vector<PortInfo>& ports, std::string_view name, std::string_view role) {
   for (size_t i = 0; i < ports.size(); ++i)
     if (ports[i].name == name) return i;
-  fail(ErrorKind::usage, "the model has no ", role, " '", name, "' to keep a state in; there are: ", names_of(ports));
+  fail(ErrorKind::usage, "the model has no ", role, " '", name, "' to keep a state in; there are: ", listed(ports));
 }
 
 }  // namespace

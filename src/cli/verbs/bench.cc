@@ -27,7 +27,7 @@ namespace temper::cli {
 
 namespace {
 
-struct Options {
+struct BenchFlags {
   std::vector<std::string> paths, inputs, states;
   ModelFlags flags;
   std::string duration = "3s", json_file, csv_file, markdown_file;
@@ -40,7 +40,7 @@ struct Options {
   bool pipe = false, transfers = false, no_cuda_graph = false, force = false;
 };
 
-TimerOptions timer_options(const Options& options) {
+TimerOptions timer_options(const BenchFlags& options) {
   TimerOptions timer;
   timer.max_seconds = seconds_of(options.duration);
   timer.min_seconds = std::min(timer.min_seconds, timer.max_seconds);
@@ -51,7 +51,7 @@ TimerOptions timer_options(const Options& options) {
 }
 
 // The flags of one place of the sweep over precisions and threads.
-ModelFlags flags_for(const Options& options, const std::string& precision, int threads) {
+ModelFlags flags_for(const BenchFlags& options, const std::string& precision, int threads) {
   ModelFlags flags = options.flags;
   flags.threads = threads;
   if (precision.empty()) return flags;
@@ -60,7 +60,7 @@ ModelFlags flags_for(const Options& options, const std::string& precision, int t
   return flags;
 }
 
-std::vector<LoadPattern> load_patterns(const Options& options) {
+std::vector<LoadPattern> load_patterns(const BenchFlags& options) {
   std::vector<LoadPattern> patterns;
   for (int streams : options.streams.empty() ? std::vector<int>{1} : options.streams) {
     if (options.rates.empty()) patterns.push_back({streams, 0, options.transfers, !options.no_cuda_graph});
@@ -69,7 +69,7 @@ std::vector<LoadPattern> load_patterns(const Options& options) {
   return patterns;
 }
 
-std::shared_ptr<const Engine> load_plan(const std::string& path, const ModelFlags& flags, const Options& options,
+std::shared_ptr<const Engine> load_plan(const std::string& path, const ModelFlags& flags, const BenchFlags& options,
                                         const Context& context) {
   if (options.threads.size() > 1)
     fail(ErrorKind::usage, "'", path,
@@ -81,13 +81,13 @@ std::shared_ptr<const Engine> load_plan(const std::string& path, const ModelFlag
   return engine;
 }
 
-InputRequest input_request(const Options& options) {
+InputRequest input_request(const BenchFlags& options) {
   return {options.inputs, memory_limit_of(options.flags.memory_limit)};
 }
 
 class Sweep {
  public:
-  Sweep(const Options& options, const Context& context)
+  Sweep(const BenchFlags& options, const Context& context)
       : options_(options),
         context_(context),
         timer_(timer_options(options)),
@@ -197,7 +197,7 @@ class Sweep {
       write_file_atomically({options_.markdown_file, FileKind::markdown, force}, markdown_table(summary_of(runs_)));
   }
 
-  const Options& options_;
+  const BenchFlags& options_;
   const Context& context_;
   const InputRequest request_ = input_request(options_);
   TimerOptions timer_;
@@ -209,7 +209,7 @@ class Sweep {
 // For a parent that interleaves several engines (python/temper/versus): `ready {json}` when loaded and warm; then
 // for every line N on standard input N runs and one line with their times in ms as a JSON array; with several streams N
 // runs in each of them, and N times the mean time between two ends of runs.
-void pipe(const Options& options, const Context& context) {
+void pipe(const BenchFlags& options, const Context& context) {
   if (options.paths.size() != 1 || !is_plan(options.paths[0])) fail(ErrorKind::usage, "--pipe takes one plan file");
   if (options.batches.size() > 1) fail(ErrorKind::usage, "--pipe takes one batch");
   if (options.streams.size() > 1) fail(ErrorKind::usage, "--pipe takes one number of streams");
@@ -275,7 +275,7 @@ void pipe(const Options& options, const Context& context) {
 }
 
 // On a list of devices, which has a table of its own. `one_device`: options that were given and mean nothing there.
-void bench_list(const Options& options, const std::vector<std::string>& devices, const std::string& one_device,
+void bench_list(const BenchFlags& options, const std::vector<std::string>& devices, const std::string& one_device,
                 const Context& context) {
   if (!one_device.empty())
     fail(ErrorKind::usage, one_device, " is of one device; --device names ", devices.size(),
@@ -298,7 +298,7 @@ void bench_list(const Options& options, const std::vector<std::string>& devices,
 }  // namespace
 
 void add_bench(Command& verb, Context& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<BenchFlags>();
   verb.remove_option("--json");  // here it takes a file
   verb.add_option("model", options->paths, "ONNX models, which are built first, or plans").required();
   add_input_flag(verb, options->inputs, "; random numbers for the others");

@@ -27,7 +27,7 @@ namespace temper::cli {
 
 namespace {
 
-struct Options {
+struct BuildFlags {
   std::string model, kit, output, dump_folder;
   ModelFlags flags;
   // --max-drop and what belongs to it
@@ -46,7 +46,7 @@ struct Options {
 
 // What the kit says takes the place of the options that say it otherwise. The times that it brings go into the timing
 // cache of this machine.
-void take_kit(Options& options, BuildOptions& build, const Context& context) {
+void take_kit(BuildFlags& options, BuildOptions& build, const Context& context) {
   const Kit kit = read_kit(options.kit);
   ModelFlags& flags = options.flags;
   options.model = kit.model;
@@ -81,7 +81,7 @@ void take_kit(Options& options, BuildOptions& build, const Context& context) {
 
 // Keeps the budget, and what was calibrated for it in a file beside the plan. With --precision best `best` gets what
 // was tried.
-MixedSearch keep_budget(const Options& options, BuildOptions& build, std::optional<BestSearch>& best) {
+MixedSearch keep_budget(const BuildFlags& options, BuildOptions& build, std::optional<BestSearch>& best) {
   BudgetOptions budget;
   budget.max_drop = share_of("--max-drop", options.max_drop);
   if (!options.metric.empty()) budget.metric = parse_metric(options.metric);
@@ -178,17 +178,17 @@ void print_summary(const Engine& engine, const std::string& path, bool all_cache
 }
 
 // What `inspect PLAN --json` has, and how it came to be.
-void print_json(const std::string& path, bool all_cached) {
+void print_plan(const std::string& path, bool all_cached) {
   nlohmann::ordered_json json = describe(read_plan_file(path, {.foreign = true, .map_file = true}), {});
   json["plan_path"] = path;
   json["all_cached"] = all_cached;
-  std::fputs(json_text(json).c_str(), stdout);
+  print_json(json);
 }
 
 }  // namespace
 
 void add_build(Command& verb, Context& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<BuildFlags>();
   verb.add_option("model", options->model, "the ONNX model to build");
   verb.add_option("--from-kit", options->kit,
                   "folder of `temper kit` to build from instead of a model; it holds the model, its ranges, measured "
@@ -295,11 +295,11 @@ void add_build(Command& verb, Context& context) {
     save_engine(*engine, options->output, options->force);
     if (mixed && !mixed->search.holds) context.exit_code = int(ErrorKind::check_failed);
     if (context.json && mixed) {
-      std::fputs(json_text(best ? json_of(*best) : json_of(*mixed)).c_str(), stdout);
+      print_json(best ? json_of(*best) : json_of(*mixed));
       return;
     }
     const bool all_cached = build.measure && !measured;
-    if (context.json) return print_json(options->output, all_cached);
+    if (context.json) return print_plan(options->output, all_cached);
     if (best) print_table(table_of(*best), "\n");
     if (mixed && context.verbosity >= 0) print_table(table_of(*mixed), "\n");
     if (mixed) print_text(text_of(*mixed));

@@ -24,13 +24,13 @@ struct Part {
   int64_t bytes = 0;
 };
 
-struct Options {
+struct CacheFlags {
   bool path = false;
   std::string clear;
 };
 
 // Only what Temper made, by its contents: a folder of this name may hold other things, too.
-std::vector<Part> parts_of(const std::string& folder) {
+std::vector<Part> parts_in(const std::string& folder) {
   std::vector<Part> parts{{"timings", "measured times of candidates", {}}, {"kernels", "compiled GPU kernels", {}}};
   std::error_code error;
   const auto add = [&](Part& part, const fs::directory_entry& entry, bool counts) {
@@ -47,17 +47,17 @@ std::vector<Part> parts_of(const std::string& folder) {
   return parts;
 }
 
-void cache(const Options& options, const Context& context) {
+void cache(const CacheFlags& options, const Context& context) {
   const std::string folder = cache_folder();
   if (options.path && context.json) {
-    std::fputs(json_text({{"schema", "temper.cache_path/1"}, {"folder", folder}}).c_str(), stdout);
+    print_json({{"schema", "temper.cache_path/1"}, {"folder", folder}});
     return;
   }
   if (options.path) {
     std::printf("%s\n", folder.c_str());
     return;
   }
-  std::vector<Part> parts = parts_of(folder);
+  std::vector<Part> parts = parts_in(folder);
   nlohmann::ordered_json json{
       {"schema", "temper.cache/1"}, {"folder", folder}, {"parts", nlohmann::ordered_json::array()}};
   Table table{{{"part", false}, {"files"}, {"size"}, {"what it is", false}}, {}};
@@ -71,7 +71,7 @@ void cache(const Options& options, const Context& context) {
     table.rows.push_back({part.name, concat(count), format_bytes(double(part.bytes)), clears ? "cleared" : part.what});
   }
   if (context.json) {
-    std::fputs(json_text(json).c_str(), stdout);
+    print_json(json);
     return;
   }
   print_line("folder", folder);
@@ -82,7 +82,7 @@ void cache(const Options& options, const Context& context) {
 }  // namespace
 
 void add_cache(Command& verb, Context& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CacheFlags>();
   verb.add_flag("--path", options->path, "print the path of the cache folder alone");
   verb.add_option("--clear", options->clear, "part to remove: timings, kernels or all")
       .check(one_of({"timings", "kernels", "all"}))

@@ -30,7 +30,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Options {
+struct CalibrateFlags {
   std::string model;
   ModelFlags flags;
   DataFlags data_flags;
@@ -119,7 +119,7 @@ void print_ranges(const Ranges& ranges, const std::string& path, const Context& 
               {"values", values}};
     if (!trials.empty()) json["trials"] = json_of(trials);
     json["left_out"] = temper::json_of(left_out);
-    std::fputs(json_text(json).c_str(), stdout);
+    print_json(json);
     return;
   }
   if (context.verbosity < 0) return;
@@ -134,7 +134,8 @@ void print_ranges(const Ranges& ranges, const std::string& path, const Context& 
 }
 
 // The Q/DQ model that these ranges give, as a file's bytes. What the model leaves open stays open, but for --shapes.
-std::string qdq_of(const Options& options, const ImportedModel& model, const Ranges& ranges, const Context& context) {
+std::string qdq_of(const CalibrateFlags& options, const ImportedModel& model, const Ranges& ranges,
+                   const Context& context) {
   const BuildOptions build = build_options(options.flags, options.model, context);
   Placement placed = placement_of(optimised(model, build), ranges, build.placement, build.passes);
   for (const std::string& warning : placed.warnings) log(LogLevel::warning, warning);
@@ -147,7 +148,7 @@ std::string qdq_of(const Options& options, const ImportedModel& model, const Ran
 }
 
 // `model` may be null where no Q/DQ model is asked for.
-void finish(const Options& options, const ImportedModel* model, Ranges& ranges, const Context& context,
+void finish(const CalibrateFlags& options, const ImportedModel* model, Ranges& ranges, const Context& context,
             const std::vector<MethodTrial>& trials = {}, const std::vector<Unreadable>& left_out = {}) {
   log_notes(ranges.notes);
   // All is made before any is written.
@@ -162,7 +163,7 @@ void finish(const Options& options, const ImportedModel* model, Ranges& ranges, 
         ranges.samples ? concat(" from ", count_of(ranges.samples, "sample")) : "", ": ", options.output);
 }
 
-void lint(const Options& options, Context& context) {
+void lint(const CalibrateFlags& options, Context& context) {
   const ImportedModel model = import_onnx(options.model, {{}, limits_of(options.flags)});
   std::vector<std::string> notes;
   const CalibrationCache cache = load_cache(options.lint, &notes);
@@ -179,7 +180,7 @@ void lint(const Options& options, Context& context) {
       findings.push_back({{"severity", names[int(f.severity)]}, {"tensor", f.tensor}, {"text", f.text}});
     const Json json{{"header", cache.header},           {"entries", found.entries}, {"known", found.known},
                     {"quantizable", found.quantizable}, {"covered", found.covered}, {"findings", findings}};
-    std::fputs(json_text(json).c_str(), stdout);
+    print_json(json);
   } else {
     print_text(concat(cache.header, ": ", found.entries, " entries, ", found.known, " of them tensors of the model; ",
                       found.covered, " of the ", found.quantizable,
@@ -210,7 +211,7 @@ void check_names(Ranges& ranges, const Graph& graph, const std::string& path) {
 }
 
 // Whatever has no meaning beside the rest of the command line is refused, before anything takes time.
-void check_use(const Options& options, const std::vector<Option>& observing, const std::vector<Option>& of_data,
+void check_use(const CalibrateFlags& options, const std::vector<Option>& observing, const std::vector<Option>& of_data,
                const std::vector<Option>& of_runs, const std::vector<Option>& of_graph) {
   const auto leave_out = [](const std::vector<Option>& group, const auto&... why) {
     for (const Option& option : group)
@@ -280,7 +281,7 @@ void check_use(const Options& options, const std::vector<Option>& observing, con
 }
 
 // temper quantize --weights.
-void quantize_weights_of(const Options& options, const Context& context) {
+void quantize_weights_of(const CalibrateFlags& options, const Context& context) {
   ImportedModel model = import_onnx(options.model, {{}, limits_of(options.flags)});
   WeightFormat format{.bits = options.weights == "int4" ? 4 : 8};
   if (options.block >= 0) format.block = options.block;
@@ -302,7 +303,7 @@ void quantize_weights_of(const Options& options, const Context& context) {
                     {"weight_bytes_before", report.floats},
                     {"weight_bytes_after", report.integers},
                     {"left", report.left}};
-    std::fputs(json_text(json).c_str(), stdout);
+    print_json(json);
     return;
   }
   for (const std::string& left : report.left) log(LogLevel::debug, "not quantized: ", left);
@@ -311,7 +312,7 @@ void quantize_weights_of(const Options& options, const Context& context) {
       options.flags.qdq);
 }
 
-void calibrate(const Options& options, Context& context) {
+void calibrate(const CalibrateFlags& options, Context& context) {
   if (!options.weights.empty()) return quantize_weights_of(options, context);
   if (!options.calibration.empty()) {
     Ranges ranges = load_ranges(options.calibration);
@@ -372,7 +373,7 @@ void calibrate(const Options& options, Context& context) {
 }
 
 void add_verb(Command& verb, Context& context, bool quantizes) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CalibrateFlags>();
   options->quantizes = quantizes;
   verb.add_option("model", options->model, quantizes ? "the ONNX model to quantize" : "the ONNX model to calibrate");
   // The options about observing samples, and those about samples in files.

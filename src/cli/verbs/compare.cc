@@ -27,7 +27,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Options {
+struct CompareFlags {
   std::vector<std::string> paths;
   DataFlags data;
   std::string path, output, duration = "6s", burn, memory_limit;
@@ -36,14 +36,12 @@ struct Options {
   bool strict = false, force = false, duration_given = false;
 };
 
-void set_exit_code(const Options& options, Context& context, Verdict verdict) {
+void set_exit_code(const CompareFlags& options, Context& context, Verdict verdict) {
   if (verdict == Verdict::slower || (options.strict && verdict == Verdict::unsure))
     context.exit_code = int(ErrorKind::check_failed);
 }
 
-void print(const Json& json) { std::fputs(json_text(json).c_str(), stdout); }
-
-void compare_plans(const Options& options, Context& context) {
+void compare_plans(const CompareFlags& options, Context& context) {
   const double seconds = seconds_of(options.duration);
   std::vector<std::shared_ptr<const Engine>> engines;
   for (const std::string& path : options.paths) engines.push_back(Engine::load(path));
@@ -108,7 +106,7 @@ void compare_plans(const Options& options, Context& context) {
       log(LogLevel::warning, one.why,
           remedy_text(one).empty() ? "; measure again, on a quieter machine" : remedy_text(one));
   }
-  if (context.json) return print(json);
+  if (context.json) return print_json(json);
   print_table(table);
   for (size_t i = 1; i < engines.size(); ++i) {
     const std::string who = engines.size() == 2 ? "the second" : options.paths[i];
@@ -126,7 +124,7 @@ void compare_plans(const Options& options, Context& context) {
 }
 
 // Every file beside the first, run by run.
-void compare_results(const Options& options, Context& context) {
+void compare_results(const CompareFlags& options, Context& context) {
   std::vector<BenchResult> results;
   for (const std::string& path : options.paths) results.push_back(load_result(path));
   Json json{{"schema", "temper.compare/1"}, {"interleaved", false}, {"runs", Json::array()}};
@@ -166,7 +164,7 @@ void compare_results(const Options& options, Context& context) {
                               {"warnings", differences.warnings},
                               {"forced", forced.empty() ? Json(nullptr) : Json(forced)}});
     }
-  if (context.json) return print(json);
+  if (context.json) return print_json(json);
   print_table(table);
   std::string times = results[0].environment.time;
   for (size_t f = 1; f < results.size(); ++f) times += concat(", ", results[f].environment.time);
@@ -174,7 +172,7 @@ void compare_results(const Options& options, Context& context) {
                     "): what the machine did in between is in them. `temper compare` on plans leaves it out."));
 }
 
-void compare(const Options& options, Context& context) {
+void compare(const CompareFlags& options, Context& context) {
   size_t plans = 0;
   for (const std::string& path : options.paths) plans += is_plan(path);
   if (plans == options.paths.size()) return compare_plans(options, context);
@@ -196,7 +194,7 @@ void compare(const Options& options, Context& context) {
 }  // namespace
 
 void add_compare(Command& verb, Context& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CompareFlags>();
   verb.add_option("files", options->paths,
                   "plans, which are timed in turns, or results of bench and import; the first one is the reference")
       .required()

@@ -15,7 +15,7 @@
 namespace temper::cli {
 namespace {
 
-struct Options {
+struct EvaluateFlags {
   std::string model;
   ModelFlags flags;
   DataFlags data;
@@ -24,7 +24,7 @@ struct Options {
   uint64_t seed = 0;
 };
 
-void evaluate(Options options, Context& context) {
+void evaluate(EvaluateFlags options, Context& context) {
   check_files(with_build_files({{options.model, options.reference}, {options.path, options.data.class_names}, {}},
                                options.flags));
   ProgressLine progress(context);
@@ -44,7 +44,7 @@ void evaluate(Options options, Context& context) {
   const Evaluated evaluated = temper::evaluate(model, reference ? &*reference : nullptr, what);
   clear_progress();
   if (context.json) {
-    std::fputs(json_text(json_of(evaluated, options.model)).c_str(), stdout);
+    print_json(json_of(evaluated, options.model));
   } else {
     const EngineInfo& info = evaluated.engine->info();
     if (info.placeholder) std::printf("%s\n", precision_text(info).c_str());
@@ -55,7 +55,7 @@ void evaluate(Options options, Context& context) {
 }  // namespace
 
 void add_evaluate(Command& verb, Context& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<EvaluateFlags>();
   verb.add_option("model", options->model, "an ONNX model, which is built first, or a plan").required();
   add_model_flags(verb, options->flags);
   verb.add_option(

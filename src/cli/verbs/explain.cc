@@ -17,16 +17,16 @@ namespace temper::cli {
 
 namespace {
 
-constexpr size_t kMaxBytes = size_t(1) << 27;
+constexpr size_t kMaxExplanationBytes = size_t(1) << 27;
 
-struct Options {
+struct ExplainFlags {
   std::vector<std::string> paths;
   std::string asked, output;
   ProfileFlags flags;
   bool markdown = false, all = false, force = false;
 };
 
-std::vector<EngineLayers> read_all(const Options& options, const Context& context) {
+std::vector<EngineLayers> read_all(const ExplainFlags& options, const Context& context) {
   std::vector<EngineLayers> engines;
   std::vector<LayerFile> files;
   auto join = [&] {
@@ -39,7 +39,7 @@ std::vector<EngineLayers> read_all(const Options& options, const Context& contex
     if (!is_plan(path)) {
       if (path.ends_with(".onnx"))
         fail(ErrorKind::usage, "'", path, "' is a model, no plan; build one first: temper build ", path, " -o PLAN");
-      files.push_back({path, read_file(path, kMaxBytes)});
+      files.push_back({path, read_file(path, kMaxExplanationBytes)});
       continue;
     }
     if (!files.empty()) join();
@@ -50,7 +50,7 @@ std::vector<EngineLayers> read_all(const Options& options, const Context& contex
   return engines;
 }
 
-void explain_all(const Options& options, const Context& context) {
+void explain_all(const ExplainFlags& options, const Context& context) {
   const bool as_markdown = options.output.ends_with(".md");
   const Output output{options.output, as_markdown ? FileKind::markdown : FileKind::explanation, options.force, "-o"};
   check_files({options.paths,
@@ -83,7 +83,7 @@ void explain_all(const Options& options, const Context& context) {
 }  // namespace
 
 void add_explain(Command& verb, Context& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ExplainFlags>();
   verb.add_option("files", options->paths,
                   "plans, and files that trtexec exported: one of --exportLayerInfo begins an engine, and those of "
                   "--exportProfile and --exportTimes after it belong to that engine")

@@ -9,14 +9,13 @@
 #include "base/quote.h"
 #include "cli/config.h"
 #include "cli/json_text.h"
-#include "cli/model.h"
 #include "cli/outputs.h"
 #include "cli/terminal.h"
 
 namespace temper::cli {
 namespace {
 
-struct Options {
+struct GateFlags {
   std::string baseline, result, max_slowdown = "3%", junit, annotations;
   bool strict = false, force = false;
   bool limit_given = false, config_given = false;
@@ -28,7 +27,7 @@ struct Pair {
   std::string name;  // of the model in temper.toml; empty without
   ConfiguredGate gate;
 };
-std::vector<Pair> pairs_of(const Options& options) {
+std::vector<Pair> pairs_of(const GateFlags& options) {
   if (!options.baseline.empty() && options.config_given)
     fail(ErrorKind::usage, "--config and --only choose models of a file, and results are named; leave one of them out");
   if (!options.baseline.empty() && !options.result.empty())
@@ -55,7 +54,7 @@ std::vector<Pair> pairs_of(const Options& options) {
   return pairs;
 }
 
-void gate(const Options& options, Context& context) {
+void gate(const GateFlags& options, Context& context) {
   if (context.json && !context.print_beside_json && !options.annotations.empty())
     fail(ErrorKind::usage,
          "--json prints JSON alone, and --annotations are lines of the log; --json=FILE leaves the output to them");
@@ -90,13 +89,13 @@ void gate(const Options& options, Context& context) {
     std::fputs(annotations.c_str(), stdout);
   }
   if (!junit.path.empty()) write_file_atomically(junit, junit_of(all));
-  if (context.json) std::fputs(json_text(json).c_str(), stdout);
+  if (context.json) print_json(json);
 }
 
 }  // namespace
 
 void add_gate(Command& verb, Context& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<GateFlags>();
   verb.add_option("baseline", options->baseline,
                   "the result to compare with (bench --json); by default what the file of --config says");
   verb.add_option("result", options->result, "the new result (bench --json)");

@@ -33,7 +33,7 @@ void json_fields(V& v, T& asked) {
 
 namespace {
 
-struct Options {
+struct GenerateFlags {
   std::string model, tokenizer, python, seed = "0";
   ModelFlags flags;
   std::vector<std::string> prompts, prompt_ids, stops;
@@ -55,7 +55,7 @@ std::vector<int64_t> parse_ids(const std::string& text) {
 }
 
 // The tokenizer that is named, a file or the folder that has it; else that beside the model. "": none.
-std::string tokenizer_file(const Options& options) {
+std::string tokenizer_file(const GenerateFlags& options) {
   namespace fs = std::filesystem;
   std::error_code error;
   const fs::path named =
@@ -73,7 +73,7 @@ struct Row {
 
 // For a parent that compares several engines (benchmarks/language_models.py): what the plan is, and for every line of
 // JSON on standard input one with the tokens, or the logits, and the times. The caches and what was recorded stay.
-void pipe(const Options& options, Context& context) {
+void pipe(const GenerateFlags& options, Context& context) {
   if (!is_plan(options.model)) fail(ErrorKind::usage, "--pipe takes a plan file");
   if (!options.prompts.empty() || !options.prompt_ids.empty())
     fail(ErrorKind::usage, "with --pipe prompts come on standard input; leave out --prompt and --prompt-ids");
@@ -114,7 +114,7 @@ void pipe(const Options& options, Context& context) {
   }
 }
 
-void run(Options& options, Context& context) {
+void run(GenerateFlags& options, Context& context) {
   const auto seed = parse_number<uint64_t>(options.seed);
   if (!seed) fail(ErrorKind::usage, "--seed '", options.seed, "': it is a whole number from 0 to 2^64-1");
   options.generate.sample.seed = *seed;
@@ -218,7 +218,7 @@ void run(Options& options, Context& context) {
 }  // namespace
 
 void add_generate(Command& verb, Context& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<GenerateFlags>();
   SampleOptions& sample = options->generate.sample;
   verb.add_option("model", options->model, "plan built with --cache, or ONNX model with past keys and values")
       .required()

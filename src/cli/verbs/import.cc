@@ -18,9 +18,9 @@ namespace temper::cli {
 
 namespace {
 
-constexpr size_t kMaxBytes = size_t(1) << 28;
+constexpr size_t kMaxLogBytes = size_t(1) << 28;
 
-struct Options {
+struct ImportFlags {
   std::string program, output, command, to, from;
   std::vector<std::string> paths, known;
   bool force = false;
@@ -38,10 +38,10 @@ std::map<std::string, std::string> pairs_of(const std::vector<std::string>& text
   return pairs;
 }
 
-void import_logs(const Options& options, Context& context) {
+void import_logs(const ImportFlags& options, Context& context) {
   check_files({{}, options.paths, {{options.output, FileKind::result, options.force, "-o"}}});
   std::vector<TrtexecFile> files;
-  for (const std::string& path : options.paths) files.push_back({path, read_file(path, kMaxBytes)});
+  for (const std::string& path : options.paths) files.push_back({path, read_file(path, kMaxLogBytes)});
   const TrtexecImport imported = import_trtexec(files, pairs_of(options.known));
   // The machine of the runs is not this one: of the environment only what wrote the file is known.
   BenchResult result;
@@ -67,19 +67,18 @@ void import_logs(const Options& options, Context& context) {
 }
 
 using Json = nlohmann::ordered_json;
-void print(const Json& json) { std::fputs(json_text(json).c_str(), stdout); }
 void print_list(const char* title, const std::vector<std::string>& lines) {
   if (!lines.empty()) std::printf("\n%s\n", title);
   for (const std::string& line : lines) std::printf("  %s\n", line.c_str());
 }
 
-void explain(const Options& options, const Context& context) {
+void explain(const ImportFlags& options, const Context& context) {
   const TrtexecCommand command = parse_trtexec_command(options.command);
   if (command.arguments.empty()) fail(ErrorKind::usage, "--command '", options.command, "' holds no flags of trtexec");
   if (!options.to.empty()) {
     const TrtexecTranslation there = translate_trtexec(command, options.to, options.from);
     if (context.json)
-      return print(
+      return print_json(
           {{"release", there.release}, {"command", there.command}, {"lost", there.lost}, {"remarks", there.remarks}});
     std::printf("%s\n", there.command.c_str());
     print_list(concat("what trtexec ", there.release, " cannot express:").c_str(), there.lost);
@@ -90,10 +89,10 @@ void explain(const Options& options, const Context& context) {
     Json flags = Json::array();
     for (const ExplainedFlag& f : what.flags)
       flags.push_back({{"flag", f.text}, {"meaning", f.meaning}, {"releases", f.releases}, {"in_temper", f.in_temper}});
-    return print({{"flags", flags},
-                  {"releases", what.releases},
-                  {"commands", what.commands},
-                  {"differences", what.differences}});
+    return print_json({{"flags", flags},
+                       {"releases", what.releases},
+                       {"commands", what.commands},
+                       {"differences", what.differences}});
   }
   Table table{{{"flag", false}, {"meaning", false}, {"in Temper", false}, {"releases", false}}, {}};
   for (const ExplainedFlag& f : what.flags) table.rows.push_back({f.text, f.meaning, f.in_temper, f.releases});
@@ -106,7 +105,7 @@ void explain(const Options& options, const Context& context) {
 }  // namespace
 
 void add_import(Command& verb, Context& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ImportFlags>();
   verb.add_option("program", options->program, "program that wrote the logs: trtexec")
       .required()
       .check(one_of({"trtexec"}));

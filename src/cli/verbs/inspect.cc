@@ -9,7 +9,7 @@
 namespace temper::cli {
 
 namespace {
-struct Options {
+struct InspectFlags {
   std::string path;
   std::string passes = "off";
   ModelFlags flags;
@@ -19,7 +19,7 @@ struct Options {
 }  // namespace
 
 void add_inspect(Command& verb, Context& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<InspectFlags>();
   verb.add_option("model", options->path,
                   "an ONNX model, a plan, or another file that Temper writes or reads: ranges, results, profiles, "
                   "studies, timing and calibration caches")

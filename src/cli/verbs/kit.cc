@@ -15,14 +15,14 @@
 namespace temper::cli {
 
 void add_kit(Command& verb, Context& context) {
-  struct Options {
+  struct KitFlags {
     std::string model, folder;
     ModelFlags flags;
     DataFlags pictures;
     std::vector<std::string> times;
     bool force = false;
   };
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<KitFlags>();
   verb.add_option("model", options->model, "the ONNX model to put into the kit").required();
   verb.add_option("-o,--output", options->folder, "the folder to write").required();
   verb.add_option("--precision", options->flags.precision, "precision that devices build")
@@ -71,7 +71,7 @@ void add_kit(Command& verb, Context& context) {
                .cache = flags.cache,
                .input_pictures = flags.input_pictures},
               options->force);
-    if (context.json) std::fputs(json_text({{"schema", kKitSchema}, {"folder", options->folder}}).c_str(), stdout);
+    if (context.json) print_json({{"schema", kKitSchema}, {"folder", options->folder}});
     else std::printf("%s\n", options->folder.c_str());
   });
 }

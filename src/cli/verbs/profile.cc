@@ -22,7 +22,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Options {
+struct ProfilerFlags {
   std::string path, csv, trace;
   ProfileFlags flags;
   int top = 0;
@@ -101,7 +101,7 @@ Table steps_table(const Profile& profile, const std::vector<const StepProfile*>&
   return table;
 }
 
-void profile(const Options& options, const Context& context) {
+void profile(const ProfilerFlags& options, const Context& context) {
   const Output csv{options.csv, FileKind::csv, options.force, "--csv"},
       trace{options.trace, FileKind::profile, options.force, "--trace"};
   check_files({{options.path},
@@ -125,7 +125,7 @@ void profile(const Options& options, const Context& context) {
   if (!options.csv.empty()) write_file_atomically(csv, csv_table(steps_table(measured, rows)));
   if (!options.trace.empty()) write_file_atomically(trace, trace_of(plan));
   if (context.json) {
-    std::fputs(json_text(json_of(plan)).c_str(), stdout);
+    print_json(json_of(plan));
     return;
   }
   if (options.by_time || options.top)
@@ -163,7 +163,7 @@ void profile(const Options& options, const Context& context) {
 }  // namespace
 
 void add_profile(Command& verb, Context& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ProfilerFlags>();
   verb.add_option(
           "plan", options->path,
           "a plan file, or an ONNX model, which is built first; with options of building, temper build makes the plan")

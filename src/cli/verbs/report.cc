@@ -15,7 +15,7 @@
 namespace temper::cli {
 namespace {
 
-struct Options {
+struct ReportFlags {
   std::vector<std::string> files;
   std::string html, png, svg, markdown, csv, python;
   bool force = false;
@@ -37,7 +37,7 @@ std::string usual_python() {
   }
 }
 
-void report(const Options& options, const Context& context) {
+void report(const ReportFlags& options, const Context& context) {
   const bool force = options.force;
   const Output markdown{options.markdown, FileKind::markdown, force, "--markdown"};
   const Output csv{options.csv, FileKind::csv, force, "--csv"}, html{options.html, FileKind::page, force, "-o"};
@@ -78,13 +78,13 @@ void report(const Options& options, const Context& context) {
     const auto images = render(drawn, format, options.python.empty() ? usual_python() : options.python);
     for (size_t i = 0; i < drawn.size(); ++i) write(picture(drawn[i], format), images[i]);
   }
-  if (context.json) std::fputs(json_text({{"written", written}}).c_str(), stdout);
+  if (context.json) print_json({{"written", written}});
 }
 
 }  // namespace
 
 void add_report(Command& verb, Context& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ReportFlags>();
   verb.add_option("file", options->files,
                   "files to show: results (bench --json, import), studies (study.json), profiles (profile --json), "
                   "explanations (explain -o), suites (./dev bench gpu --suite --json)")

@@ -12,11 +12,11 @@
 namespace temper::cli {
 
 void add_repository(Command& verb, Context& context) {
-  struct Options {
+  struct RepositoryFlags {
     std::string action, repository;
     ServedModel model;
   };
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<RepositoryFlags>();
   verb.add_option("action", options->action, "what to do: add").required().check(one_of({"add"}));
   verb.add_option("repository", options->repository, "folder of the repository, which is made where it is missing")
       .required();
@@ -47,7 +47,7 @@ void add_repository(Command& verb, Context& context) {
         fail(ErrorKind::bad_file, "'", plan,
              file_exists(plan) ? "' is no plan; temper build makes one" : "' is not there");
     const std::string folder = add_to_repository(options->repository, options->model, true);
-    if (context.json) std::fputs(json_text({{"schema", "temper.repository/1"}, {"folder", folder}}).c_str(), stdout);
+    if (context.json) print_json({{"schema", "temper.repository/1"}, {"folder", folder}});
     else std::printf("%s\n", folder.c_str());
   });
 }

@@ -26,7 +26,7 @@
 namespace temper::cli {
 namespace {
 
-struct Options {
+struct RunFlags {
   std::string model;
   ModelFlags flags;
   DataFlags data;
@@ -165,7 +165,7 @@ void print(const Result& result) {
 }
 
 // Files that exist already, or the folder of those that do not, before anything takes time.
-void check_use(const Options& options, const std::vector<std::string>& outputs) {
+void check_use(const RunFlags& options, const std::vector<std::string>& outputs) {
   UsedFiles files = with_build_files({{options.model}, {options.data.class_names}, {}}, options.flags);
   for (std::string& path : input_paths(options.inputs)) files.reads.push_back(std::move(path));
   if (std::filesystem::exists(options.output_folder))
@@ -197,7 +197,7 @@ bool gives(const std::vector<std::string>& arguments, const std::string& input) 
                      [&](const std::string& argument) { return argument.starts_with(input + "="); });
 }
 
-void run(Options options, Context& context) {
+void run(RunFlags options, Context& context) {
   check_use(options, {});
   const std::vector<std::string> devices = take_devices(options.flags.device, {options.flags.cuda_path});
   if (devices.size() > 1 && !options.states.empty())
@@ -330,7 +330,7 @@ void run(Options options, Context& context) {
 }  // namespace
 
 void add_run(Command& verb, Context& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<RunFlags>();
   verb.add_option("model", options->model, "an ONNX model, which is built first, or a plan").required();
   add_model_flags(verb, options->flags);
   add_force_flag(verb, options->force);

@@ -22,7 +22,7 @@ namespace temper::cli {
 
 namespace {
 
-struct Options {
+struct ServeFlags {
   std::vector<std::string> plans;
   std::string repository;
   int instances = 0;
@@ -32,7 +32,7 @@ struct Options {
 };
 
 // NAME=FILE, or a file whose name is the model's. The same name again adds a plan for another machine.
-std::vector<ServedModel> models_of(const Options& options) {
+std::vector<ServedModel> models_of(const ServeFlags& options) {
   std::vector<ServedModel> models;
   for (const std::string& word : options.plans) {
     const size_t equals = std::filesystem::exists(word) ? word.npos : word.find('=');
@@ -54,7 +54,7 @@ std::vector<ServedModel> models_of(const Options& options) {
 }
 
 // A repository of its own for each port, which one server of a machine can have; what was there before goes.
-std::string write_repository(const Options& options) {
+std::string write_repository(const ServeFlags& options) {
   const std::vector<ServedModel> models = models_of(options);
   const bool own = options.repository.empty();
   std::string folder = own ? concat(cache_folder(), "/serve/", options.triton.port) : options.repository;
@@ -77,7 +77,7 @@ std::string write_repository(const Options& options) {
   return folder;
 }
 
-void serve(const Options& options, const Context& context) {
+void serve(const ServeFlags& options, const Context& context) {
   if (context.json && !options.dry_run)
     fail(ErrorKind::usage, "--json is for --dry-run; without it this program becomes tritonserver, which prints none");
   if (options.plans.empty() && options.repository.empty())
@@ -104,7 +104,7 @@ void serve(const Options& options, const Context& context) {
   std::vector<std::string> words = serve_command(repository, triton);
   if (options.dry_run && context.json) {
     const nlohmann::ordered_json json{{"schema", "temper.serve/1"}, {"repository", repository}, {"command", words}};
-    std::fputs(json_text(json).c_str(), stdout);
+    print_json(json);
     return;
   }
   std::string line;
@@ -128,7 +128,7 @@ void serve(const Options& options, const Context& context) {
 }  // namespace
 
 void add_serve(Command& verb, Context& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ServeFlags>();
   verb.add_option("plans", options->plans,
                   "plans to serve; NAME=FILE gives the model another name than the file's, and the "
                   "same NAME again a plan for another machine");

@@ -15,14 +15,14 @@ namespace temper::cli {
 
 namespace {
 
-struct Options {
+struct SplitFlags {
   std::string model, first, rest;
   ModelFlags flags;  // its limits
   std::vector<std::string> inputs;
   bool force = false;
 };
 
-void split(const Options& options, const Context& context) {
+void split(const SplitFlags& options, const Context& context) {
   const Output first{options.first, FileKind::our_onnx, options.force, "-o"},
       rest{options.rest, FileKind::our_onnx, options.force, "--rest"};
   const SplitModel parts = split_onnx_file(options.model, options.inputs, first, rest, limits_of(options.flags));
@@ -31,7 +31,7 @@ void split(const Options& options, const Context& context) {
                                       {"between", parts.between},      {"inputs_of_rest", parts.inputs_of_rest},
                                       {"nodes", parts.nodes},          {"first_nodes", parts.first_nodes},
                                       {"rest_nodes", parts.rest_nodes}};
-    std::fputs(json_text(json).c_str(), stdout);
+    print_json(json);
     return;
   }
   log(LogLevel::info, options.first, ": ", parts.first_nodes, " of ", parts.nodes, " nodes; ", options.rest, ": ",
@@ -44,7 +44,7 @@ void split(const Options& options, const Context& context) {
 }  // namespace
 
 void add_split(Command& verb, Context& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<SplitFlags>();
   verb.add_option("model", options->model, "an ONNX model").required();
   verb.add_option("--inputs", options->inputs,
                   "inputs, separated by commas, that stay as they are from run to run, as a prompt does")

@@ -27,7 +27,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Options {
+struct StudyFlags {
   std::string model;
   ModelFlags flags;
   DataFlags data_flags;
@@ -67,7 +67,7 @@ std::vector<std::string> shape_flags(const std::map<std::string, ShapeRange>& sh
   return flags;
 }
 
-std::string command_of(const Options& options, const BuildOptions& build) {
+std::string command_of(const StudyFlags& options, const BuildOptions& build) {
   ModelFlags flags = options.flags;
   flags.precision = build.precision;
   flags.calibration = build.calibration;
@@ -76,7 +76,7 @@ std::string command_of(const Options& options, const BuildOptions& build) {
   return build_command(flags, options.model);
 }
 
-StudyOptions study_options(Options& options, const Context& context, ProgressLine& progress) {
+StudyOptions study_options(StudyFlags& options, const Context& context, ProgressLine& progress) {
   StudyOptions study;
   study.model = options.model;
   study.devices = take_devices(options.flags.device, {options.flags.cuda_path});
@@ -101,7 +101,7 @@ StudyOptions study_options(Options& options, const Context& context, ProgressLin
 }
 
 // The record.
-Json run_one(Options options, Context& context) {
+Json run_one(StudyFlags options, Context& context) {
   ProgressLine progress(context);
   const Study study = run_study(study_options(options, context, progress));
   clear_progress();
@@ -124,8 +124,8 @@ Json run_one(Options options, Context& context) {
 }
 
 // What the command line says of all models of the file goes before what the file says.
-Options of_config(const Options& given, const ConfiguredModel& model) {
-  Options options = given;
+StudyFlags of_config(const StudyFlags& given, const ConfiguredModel& model) {
+  StudyFlags options = given;
   options.model = model.model;
   options.data = model.data;
   options.output = model.output;
@@ -151,14 +151,14 @@ Options of_config(const Options& given, const ConfiguredModel& model) {
   return options;
 }
 
-void run(const Options& options, Context& context) {
+void run(const StudyFlags& options, Context& context) {
   if (!options.model.empty()) {
     if (options.data.empty() || options.output.empty()) fail(ErrorKind::usage, "a study needs --data and -o");
     for (const char* flag : {"--config", "--only"})
       if (options.flags.given(flag))
         fail(ErrorKind::usage, flag, " is of a file of models, and a model is named; leave one of them out");
     const Json record = run_one(options, context);
-    if (context.json) std::fputs(json_text(record).c_str(), stdout);
+    if (context.json) print_json(record);
     return;
   }
   if (!options.data.empty() || !options.output.empty())
@@ -176,13 +176,13 @@ void run(const Options& options, Context& context) {
         with_context([&] { return model.name; }, [&] { return run_one(of_config(options, model), context); });
   }
   if (records.empty()) fail(ErrorKind::usage, "no model of '", options.config.path, "' has data: data = \"FOLDER\"");
-  if (context.json) std::fputs(json_text(records).c_str(), stdout);
+  if (context.json) print_json(records);
 }
 
 }  // namespace
 
 void add_study(Command& verb, Context& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<StudyFlags>();
   options->flags.precision = "fp32,int8";
   verb.add_option("model", options->model, "the ONNX model to study; by default those of the file of --config");
   verb.add_option("--data", options->data, "samples: one part calibrates, the rest evaluates; top1 needs labels");

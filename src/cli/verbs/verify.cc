@@ -20,7 +20,7 @@ namespace temper::cli {
 
 namespace {
 
-struct Options {
+struct VerifyFlags {
   std::string model;
   std::string source;
   PythonFlags python;  // of --source
@@ -47,7 +47,7 @@ std::string text_of(const StepDifference& step) {
 
 // Which part of the road the drift comes from: a node of the plan, or the passes before it.
 nlohmann::json find_drift(Session& session, const std::vector<Tensor>& inputs, const std::vector<Tensor>& want,
-                          const Options& options, const Context& context) {
+                          const VerifyFlags& options, const Context& context) {
   const Engine& engine = session.engine();
   std::vector<Dims> shapes;
   shapes.reserve(inputs.size());
@@ -92,7 +92,7 @@ nlohmann::json find_drift(Session& session, const std::vector<Tensor>& inputs, c
 }  // namespace
 
 void add_verify(Command& verb, Context& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<VerifyFlags>();
   verb.add_option("model", options->model, "the ONNX model to check").required();
   verb.add_option("--rtol", options->tolerance.relative, "relative tolerance of the comparison").capture_default_str();
   verb.add_option("--atol", options->tolerance.absolute, "absolute tolerance of the comparison").capture_default_str();

@@ -32,7 +32,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Options {
+struct VersusFlags {
   std::string path, trtexec = "trtexec", source, weights, lora, page, result_file;
   std::vector<std::string> with, pythons, inputs;
   ModelFlags flags;
@@ -141,7 +141,7 @@ ProgressStep step_of(const std::string& line) {
 
 class Contest {
  public:
-  Contest(const Options& options, const Context& context)
+  Contest(const VersusFlags& options, const Context& context)
       : options_(options), context_(context), gpu_(options.flags.device.starts_with("cuda")) {}
 
   // Every setting of an engine: what the options ask for, or with --sweep what the machine has room for.
@@ -366,7 +366,7 @@ class Contest {
     return difference_of(reference, tested);
   }
 
-  const Options& options_;
+  const VersusFlags& options_;
   const InputRequest request_{options_.inputs, memory_limit_of(options_.flags.memory_limit)};
   const Context& context_;
   const bool gpu_;
@@ -409,12 +409,12 @@ BenchRun Contest::run_of(const Outcome& outcome) const {
   return run;
 }
 
-bool answers_differ(const Options& options, const Outcome& outcome) {
+bool answers_differ(const VersusFlags& options, const Outcome& outcome) {
   return outcome.difference && !(*outcome.difference < most_difference(options.flags.precision));
 }
 
 // "Temper is 1.21x as fast ..., the fastest of the others"
-std::string sentence_of(const Options& options, const std::vector<Outcome>& outcomes, const std::string& what) {
+std::string sentence_of(const VersusFlags& options, const std::vector<Outcome>& outcomes, const std::string& what) {
   const Outcome* best = nullptr;
   for (const Outcome& outcome : outcomes)
     if (outcome.beside && !answers_differ(options, outcome) && (!best || outcome.items_per_s() > best->items_per_s()))
@@ -435,7 +435,7 @@ std::string magnitude(double value) {
   return value == 0 ? "0" : text;
 }
 
-Table table_of(const Options& options, const std::vector<Outcome>& outcomes, bool sweep) {
+Table table_of(const VersusFlags& options, const std::vector<Outcome>& outcomes, bool sweep) {
   Table table{{{"engine", false, 9},
                {"batch", true, 6},
                {"threads", true, 7},
@@ -478,7 +478,7 @@ Table table_of(const Options& options, const std::vector<Outcome>& outcomes, boo
   return table;
 }
 
-Json json_of(const Options& options, const Outcome& outcome) {
+Json json_of(const VersusFlags& options, const Outcome& outcome) {
   const bool timed = outcome.failure.empty();
   const auto share = [](double value) { return std::isfinite(value) ? Json(value) : Json("infinite"); };
   return {{"engine", outcome.setting.engine},
@@ -518,7 +518,7 @@ Round compete(Contest& contest, const std::string& what, const std::vector<Setti
   return round;
 }
 
-std::vector<std::string> contestants(const Options& options) {
+std::vector<std::string> contestants(const VersusFlags& options) {
   std::vector<std::string> engines{"temper"};
   const bool gpu = options.flags.device.starts_with("cuda");
   for (const std::string& name : options.with.empty()
@@ -529,7 +529,7 @@ std::vector<std::string> contestants(const Options& options) {
   return engines;
 }
 
-void versus(const Options& options, Context& context) {
+void versus(const VersusFlags& options, Context& context) {
   const Output page{options.page, FileKind::page, options.force, "-o"},
       result{options.result_file, FileKind::result, options.force, "--result"};
   check_files(with_build_files({{options.path}, input_paths(options.inputs), {page, result}}, options.flags));
@@ -640,7 +640,7 @@ void versus(const Options& options, Context& context) {
       json["rounds"].push_back({{"what", round.what}, {"engines", list}});
     }
     for (const Outcome& outcome : swept) json["sweep"].push_back(json_of(options, outcome));
-    std::fputs(json_text(json).c_str(), stdout);
+    print_json(json);
   } else {
     for (const std::string& sentence : sentences) print_line("verdict", sentence);
     for (const Round& round : rounds) {
@@ -678,7 +678,7 @@ void versus(const Options& options, Context& context) {
 }  // namespace
 
 void add_versus(Command& verb, Context& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<VersusFlags>();
   verb.add_option("model", options->path, "an ONNX model").required();
   verb.add_option("--with", options->with,
                   "engines to time beside Temper, separated by commas: onnxruntime, openvino, torch, tensorflow, "

@@ -17,7 +17,7 @@ namespace temper::cli {
 
 namespace {
 
-struct Options {
+struct ZooFlags {
   std::string name, output;
   ZooOptions zoo;
   bool list = false, force = false;
@@ -28,7 +28,7 @@ void list(bool as_json) {
     nlohmann::ordered_json json{{"models", nlohmann::ordered_json::array()}};
     for (const ZooEntry& entry : zoo_entries())
       json["models"].push_back({{"name", entry.name}, {"summary", entry.summary}});
-    std::fputs(json_text(json).c_str(), stdout);
+    print_json(json);
     return;
   }
   for (const ZooEntry& entry : zoo_entries())
@@ -38,7 +38,7 @@ void list(bool as_json) {
 }  // namespace
 
 void add_zoo(Command& verb, Context& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ZooFlags>();
   verb.add_option("name", options->name, "name of the model to write; --list shows the names");
   verb.add_option("-o,--output", options->output, "the ONNX file to write");
   verb.add_option("--seed", options->zoo.seed, "seed for the weights (default 1)");
@@ -69,9 +69,7 @@ void add_zoo(Command& verb, Context& context) {
     const std::string bytes = zoo_model(options->name, options->zoo);
     write_file_atomically(output, bytes);
     log(LogLevel::info, options->output, ": ", options->name, ", ", bytes.size(), " bytes");
-    if (context.json)
-      std::fputs(json_text({{"name", options->name}, {"file", options->output}, {"bytes", bytes.size()}}).c_str(),
-                 stdout);
+    if (context.json) print_json({{"name", options->name}, {"file", options->output}, {"bytes", bytes.size()}});
   });
 }
 

@@ -10,7 +10,7 @@ namespace temper {
 namespace {
 
 // The mean and variance are those of the batch, and the running ones move towards them.
-void train(OnnxNode& node) {
+void train_batch_normalization(OnnxNode& node) {
   const TensorType x = node.type(0);
   if (node.opset() < 14)
     node.refuse("BatchNormalization in training mode before opset 14; export the model with opset 14 or later");
@@ -51,7 +51,7 @@ void import_BatchNormalization(OnnxNode& node) {
   if (node.opset() < 7 && node.int_attribute("is_test", 0) == 0)
     node.refuse(
         "BatchNormalization in training mode (is_test = 0); export the model for inference, after model.eval()");
-  if (node.int_attribute("training_mode", 0) != 0) return train(node);
+  if (node.int_attribute("training_mode", 0) != 0) return train_batch_normalization(node);
   if (node.int_attribute("spatial", 1) == 0) node.unsupported("BatchNormalization with spatial = 0");
   const double epsilon = node.float_attribute("epsilon", 1e-5f);
   const TensorType x = node.type(0);

@@ -8,7 +8,7 @@ namespace temper {
 
 namespace {
 
-void train(OnnxNode& node) {
+void train_dropout(OnnxNode& node) {
   const DType dtype = node.type(0).dtype, wide = dtype == DType::f64 ? DType::f64 : DType::f32;
   const ValueId u = uniform_like(node, node.input(0), wide, seed_of(node));
   const ValueId ratio = node.has(1) ? node.cast(node.input(1), wide) : node.scalar(wide, 0.5);
@@ -35,7 +35,7 @@ void import_Dropout(OnnxNode& node) {
   if (node.has(2)) {
     const Tensor* training = node.constant(2);
     if (training && training->count() != 1) node.bad("training_mode has ", training->count(), " elements");
-    if (!training || training->to_doubles()[0] != 0) return train(node);
+    if (!training || training->to_doubles()[0] != 0) return train_dropout(node);
   }
   node.set_output(0, node.input(0));
   if (!node.wants_output(1)) return;

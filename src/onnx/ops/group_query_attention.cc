@@ -19,8 +19,6 @@ namespace temper::microsoft {
 
 namespace {
 
-ValueId number(OnnxNode& node, int64_t value) { return node.scalar(DType::i64, double(value)); }
-
 // The size of an axis, of rank 0.
 ValueId size_along(OnnxNode& node, ValueId x, int64_t axis) {
   ops::ShapeOf size;
@@ -31,7 +29,7 @@ ValueId size_along(OnnxNode& node, ValueId x, int64_t axis) {
 
 // 0, 1, ... of an axis of x, on the axis `along` of four.
 ValueId counted(OnnxNode& node, ValueId x, int64_t axis, size_t along) {
-  const ValueId all = node.add(ops::Range{}, {number(node, 0), size_along(node, x, axis), number(node, 1)});
+  const ValueId all = node.add(ops::Range{}, {node.number(0), size_along(node, x, axis), node.number(1)});
   Shape shape(4, Dim(1));
   shape[along] = node.graph().type(all).shape[0];
   return node.reshape(all, shape);
@@ -57,7 +55,7 @@ Rows rows_of(OnnxNode& node, ValueId q) {
   rows.total = node.reshape(node.cast(node.input(6), DType::i64), {});
   rows.added = size_along(node, q, 1);
   const ValueId last = node.reshape(node.cast(node.input(5), DType::i64), {rows.batch});
-  rows.lengths = node.pointwise(Scalar::add, {last, number(node, 1)});
+  rows.lengths = node.pointwise(Scalar::add, {last, node.number(1)});
   if (!node.has(3) && total && rows.count != total->front())
     node.unsupported("a total_sequence_length that is not that of q, without past keys,");
   rows.prompt = !node.has(3) || (total && rows.count == total->front());

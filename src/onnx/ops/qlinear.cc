@@ -22,7 +22,7 @@ namespace temper::microsoft {
 namespace {
 
 // Which inputs hold the scale and the zero point, which may be absent.
-struct Quantized {
+struct ScaleInputs {
   size_t scale, zero;
 };
 
@@ -32,7 +32,7 @@ ValueId flat_scalar(OnnxNode& node, size_t i) {
   return node.reshape(node.input(i), {});
 }
 
-ValueId dequantized(OnnxNode& node, size_t i, Quantized by) {
+ValueId dequantized(OnnxNode& node, size_t i, ScaleInputs by) {
   check_scales(node, by.scale, false);
   ops::Dequantize op;
   op.dtype = DType::f32;
@@ -41,7 +41,7 @@ ValueId dequantized(OnnxNode& node, size_t i, Quantized by) {
   return node.add(op, inputs);
 }
 
-void set_quantized(OnnxNode& node, ValueId y, Quantized by, DType standard) {
+void set_quantized(OnnxNode& node, ValueId y, ScaleInputs by, DType standard) {
   check_scales(node, by.scale, true);
   ops::Quantize op;
   op.dtype = node.has(by.zero) ? node.type(by.zero).dtype : standard;

@@ -21,15 +21,13 @@ void import_Range(OnnxNode& node) {
 
 namespace {
 
-ValueId number(OnnxNode& node, int64_t value) { return node.constant(Tensor::of<int64_t>({}, {value})); }
-
 // 0, 1, ... of axis `axis` of x, shaped so that it broadcasts along that axis of a tensor of rank `rank`.
 ValueId positions(OnnxNode& node, ValueId x, int64_t axis, int64_t rank, int64_t along) {
   ops::ShapeOf size;
   size.start = axis;
   size.end = axis + 1;
   const ValueId count = node.reshape(node.add(size, {x}), {});
-  const ValueId range = node.add(ops::Range{}, {number(node, 0), count, number(node, 1)});
+  const ValueId range = node.add(ops::Range{}, {node.number(0), count, node.number(1)});
   Shape shape(size_t(rank), Dim(1));
   shape[size_t(along)] = node.graph().type(range).shape[0];
   return node.reshape(range, shape);
@@ -42,7 +40,7 @@ void import_OneHot(OnnxNode& node) {
   const int64_t rank = int64_t(shape.size()), axis = normalize_axis(node.int_attribute("axis", -1), rank + 1);
   if (node.type(2).shape != Shape{Dim(2)}) node.bad("values are ", node.type(2), ", not [off, on]");
   const ValueId depth = node.cast(node.reshape(node.input(1), {}), DType::i64);
-  const ValueId range = node.add(ops::Range{}, {number(node, 0), depth, number(node, 1)});
+  const ValueId range = node.add(ops::Range{}, {node.number(0), depth, node.number(1)});
   Shape classes(size_t(rank + 1), Dim(1)), wide = shape;
   classes[size_t(axis)] = node.graph().type(range).shape[0];
   wide.insert(wide.begin() + axis, Dim(1));
@@ -54,8 +52,8 @@ void import_OneHot(OnnxNode& node) {
   const ValueId hot =
       node.pointwise(Scalar::equal, {node.program(from_front, {index, depth}), node.reshape(range, classes)});
   const ValueId values = movable(node, node.input(2));
-  const ValueId off = node.add(ops::Gather{}, {values, number(node, 0)}),
-                on = node.add(ops::Gather{}, {values, number(node, 1)});
+  const ValueId off = node.add(ops::Gather{}, {values, node.number(0)}),
+                on = node.add(ops::Gather{}, {values, node.number(1)});
   node.set_output(0, moved(node, node.pointwise(Scalar::where, {hot, on, off}), node.type(2).dtype));
 }
 
@@ -65,7 +63,7 @@ void import_EyeLike(OnnxNode& node) {
   if (node.has_attribute("dtype"))
     dtype = dtype_from_onnx(int32_t(node.int_attribute("dtype")), "the attribute 'dtype'");
   const ValueId rows = positions(node, node.input(0), 0, 2, 0), columns = positions(node, node.input(0), 1, 2, 1);
-  const ValueId diagonal = node.pointwise(Scalar::add, {rows, number(node, node.int_attribute("k", 0))});
+  const ValueId diagonal = node.pointwise(Scalar::add, {rows, node.number(node.int_attribute("k", 0))});
   node.set_output(0, node.cast(node.pointwise(Scalar::equal, {diagonal, columns}), dtype));
 }
 
@@ -73,7 +71,7 @@ void import_Trilu(OnnxNode& node) {
   const int64_t rank = node.type(0).rank();
   if (rank < 2) node.bad("the input ", node.type(0), " is no matrix");
   const bool upper = node.int_attribute("upper", 1) != 0;
-  const ValueId k = node.has(1) ? node.reshape(node.input(1), {}) : number(node, 0);
+  const ValueId k = node.has(1) ? node.reshape(node.input(1), {}) : node.number(0);
   const ValueId rows = positions(node, node.input(0), rank - 2, 2, 0),
                 columns = positions(node, node.input(0), rank - 1, 2, 1);
   const ValueId diagonal = node.pointwise(Scalar::add, {rows, k});

@@ -39,7 +39,7 @@ const Known& find_activation(OnnxNode& node, std::string name) {
   node.bad("the activation '", name, "' does not exist");
 }
 
-ValueId transpose(OnnxNode& node, ValueId x, std::vector<int64_t> perm) {
+ValueId reordered(OnnxNode& node, ValueId x, std::vector<int64_t> perm) {
   ops::Transpose op;
   op.perm = std::move(perm);
   return x.valid() ? node.add(op, {x}) : x;
@@ -95,14 +95,14 @@ void import_recurrent(OnnxNode& node, ops::RecurrentKind kind) {
     inputs.push_back(i < 3 ? node.input(i) : node.optional_input(i));
   if (batch_first)
     for (size_t i : {0, 5, 6})
-      if (i < inputs.size()) inputs[i] = transpose(node, inputs[i], {1, 0, 2});
+      if (i < inputs.size()) inputs[i] = reordered(node, inputs[i], {1, 0, 2});
   while (!inputs.back().valid()) inputs.pop_back();
   auto outputs = node.add_many(op, inputs);
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (!node.wants_output(i)) continue;
     if (batch_first)
       outputs[i] =
-          transpose(node, outputs[i], i == 0 ? std::vector<int64_t>{2, 0, 1, 3} : std::vector<int64_t>{1, 0, 2});
+          reordered(node, outputs[i], i == 0 ? std::vector<int64_t>{2, 0, 1, 3} : std::vector<int64_t>{1, 0, 2});
     node.set_output(i, outputs[i]);
   }
 }

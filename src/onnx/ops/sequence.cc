@@ -65,8 +65,6 @@ std::optional<int64_t> known_position(const OnnxNode& node, size_t i, int64_t co
   return position;
 }
 
-ValueId number(OnnxNode& node, int64_t value) { return node.constant(Tensor::of<int64_t>({}, {value})); }
-
 // A position that is data as a number from 0 to count - 1. One that does not exist is looked up in vain, which is an
 // error when the model runs.
 ValueId checked_position(OnnxNode& node, size_t i, int64_t count) {
@@ -95,7 +93,7 @@ ValueId picked(OnnxNode& node, const std::vector<ValueId>& candidates, ValueId i
     ops::Choose choose;
     for (size_t axis = 0; axis < a.size(); ++axis)
       if (a[axis] != b[axis]) choose.open.insert(choose.open.end(), {0, int64_t(axis)});
-    const ValueId here = node.pointwise(Scalar::equal, {index, number(node, int64_t(i))}, DType::boolean);
+    const ValueId here = node.pointwise(Scalar::equal, {index, node.number(int64_t(i))}, DType::boolean);
     chosen = node.add(choose, {here, candidates[i], chosen});
   }
   return chosen;
@@ -126,7 +124,7 @@ void import_SequenceConstruct(OnnxNode& node) {
 
 void import_SequenceLength(OnnxNode& node) {
   const OnnxSequence& sequence = known_sequence(node, 0);
-  const ValueId listed = number(node, int64_t(sequence.elements.size()));
+  const ValueId listed = node.number(int64_t(sequence.elements.size()));
   if (!sequence.stacked.valid()) return node.set_output(0, listed);
   const ValueId more = node.reshape(node.add(ops::ShapeOf{.start = 0, .end = 1}, {sequence.stacked}), {});
   node.set_output(0, node.pointwise(Scalar::add, {listed, more}));
@@ -275,7 +273,7 @@ OnnxValue parts_of(OnnxNode& node, ValueId x, int64_t axis, int64_t size, ValueI
     ValueId start = node.ints({0});
     for (int64_t i = 1; i <= parts; ++i) {
       const ValueId end =
-          i == parts ? node.ints({size}) : node.reshape(node.pointwise(Scalar::mul, {part, number(node, i)}), {1});
+          i == parts ? node.ints({size}) : node.reshape(node.pointwise(Scalar::mul, {part, node.number(i)}), {1});
       sequence.elements.push_back(node.add(ops::Slice{}, {x, start, end, axes, {}}));
       start = end;
     }
@@ -283,7 +281,7 @@ OnnxValue parts_of(OnnxNode& node, ValueId x, int64_t axis, int64_t size, ValueI
       value = std::move(sequence);
       continue;
     }
-    const ValueId so_many = node.pointwise(Scalar::equal, {count, number(node, parts)}, DType::boolean);
+    const ValueId so_many = node.pointwise(Scalar::equal, {count, node.number(parts)}, DType::boolean);
     value = either_of(node.graph(), node.name(), so_many, {std::move(sequence)}, {value})[0];
   }
   return value;

@@ -121,7 +121,7 @@ void import_Gelu(OnnxNode& node) {
   node.set_output(0, node.program(b.result(b.op(Scalar::mul, b.op(Scalar::mul, 0, b.constant(dtype, 0.5)), one)),
                                   {added(node, node.input(0), 1)}));
 }
-void import_BiasGelu(OnnxNode& node) { import_Gelu(node); }
+void import_BiasGelu(OnnxNode& node) { microsoft::import_Gelu(node); }
 
 // x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))
 void import_FastGelu(OnnxNode& node) {
