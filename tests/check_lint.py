@@ -2,7 +2,8 @@
 """Runs clang-tidy (.clang-tidy) over sources of src: BUILD [--changed | FILES], without files over all of src.
 
 --changed: what the last commit and the working tree touch; a header stands for the source of its name. At most LIMIT
-sources are read then, since each takes about 20 s; the rest is named, and `./dev lint FILES` reads it.
+sources are read then, since each takes about 20 s; the rest is named, and `./dev lint FILES` reads it. Of the rest only
+what needs a neighbour that is compiled with it (cmake/join.cmake) is said: each source includes what it takes.
 
 A source that passed is not read again while its preprocessed text, the checks and clang-tidy stay as they are:
 BUILD/lint has an empty file for each such text, and the commands that clang-tidy reads."""
@@ -14,6 +15,8 @@ import pathlib
 import shlex
 import subprocess
 import sys
+
+import compile_commands
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LIMIT = 8
@@ -38,7 +41,7 @@ def changed():
 def commands(build):
     """From a source's path to the command that compiles it. Where several targets compile it, the first."""
     found = {}
-    for entry in json.loads((build / "compile_commands.json").read_text()):
+    for entry in compile_commands.entries(build):
         path = pathlib.Path(entry["directory"], entry["file"]).resolve()
         if path.is_relative_to(ROOT):
             found.setdefault(path.relative_to(ROOT).as_posix(), (entry["directory"], shlex.split(entry["command"])))
@@ -48,7 +51,7 @@ def commands(build):
 def write_commands(build):
     """Writes BUILD/lint/compile_commands.json: clang-tidy cannot read headers that GCC has precompiled, and sources include
     what they need themselves."""
-    entries = json.loads((build / "compile_commands.json").read_text())
+    entries = compile_commands.entries(build)
     for entry in entries:
         words = shlex.split(entry["command"])
         for at in reversed(range(len(words) - 1)):
@@ -70,6 +73,16 @@ def preprocessed(directory, command):
     arguments = command[:at] + command[at + 2:]
     arguments[arguments.index("-c")] = "-E"
     return subprocess.run(arguments, cwd=directory, capture_output=True, check=True).stdout
+
+
+def not_alone(name, known):
+    """What the compiler says of a source that is compiled without its neighbours, or nothing."""
+    if name not in known:
+        return f"{name}: no target compiles it\n"
+    directory, command = known[name]
+    at = command.index("-o")
+    done = subprocess.run(command[:at] + ["-fsyntax-only"] + command[at + 2:], cwd=directory, capture_output=True, text=True)
+    return f"{name} needs its neighbours:\n{done.stderr}" if done.returncode else ""
 
 
 def complaints(name, build, known, version):
@@ -98,7 +111,7 @@ def main():
         if names is None:
             print("there is no commit before this one: nothing says what changed")
             return SKIPPED
-        names, left = names[:LIMIT], names[LIMIT:]
+        names, left = names[:LIMIT], [name for name in names[LIMIT:] if name not in not_compiled(build)]
     else:
         names = arguments or sorted(name for name in known if name.startswith("src/"))
     without = sorted(not_compiled(build).intersection(names))
@@ -106,6 +119,7 @@ def main():
     version = subprocess.run(["clang-tidy", "--version"], capture_output=True, check=True).stdout
     with concurrent.futures.ThreadPoolExecutor(int(os.environ.get("JOBS", 2))) as pool:
         found = [text for text in pool.map(lambda name: complaints(name, build, known, version), names) if text]
+        found += [text for text in pool.map(lambda name: not_alone(name, known), left) if text]
     print("".join(found) or f"{len(names)} sources are as clang-tidy wants them")
     if without:
         print(f"not read, since this build is without them: {' '.join(without)}")

@@ -8,7 +8,6 @@ Each part does what the numbered steps of its section say, and no more. It fails
 those that were touched. The verb prints what the op and the kernel answer. --units compiles the touched files alone, for
 a quick look.
 """
-import json
 import pathlib
 import re
 import shutil
@@ -16,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 
+import compile_commands
 from git_files import ROOT, git_files
 
 LICENSE = "// SPDX-License-Identifier: Apache-2.0\n"
@@ -220,7 +220,7 @@ def compile_units(folder, touched):
     """Compiles by their own commands: as targets they would wait for the libraries that their target links."""
     sources = {str(folder / path) for path in touched if path.endswith(".cc")}
     compiled = set()
-    for entry in json.loads((folder / "build/compile_commands.json").read_text()):
+    for entry in compile_commands.entries(folder / "build", folder):
         if entry["file"] in sources - compiled:
             print(f"compiling {pathlib.Path(entry['file']).relative_to(folder)}", flush=True)
             subprocess.run(entry["command"], shell=True, cwd=entry["directory"], check=True)
