@@ -56,7 +56,7 @@ class Study:
     over_budget: bool
     """A precision loses more than ``max_drop``."""
     mixed: MixedPrecision | None
-    """What ``max_drop`` did to INT8."""
+    """What ``max_drop`` did to the first precision that quantizes; where none does, to the first in 16 bits."""
     notes: tuple[str, ...]
     report: str
     """The path of the page with everything."""
@@ -139,7 +139,7 @@ def study(
     precisions
         FP32 is always one of them. What the device has not got is left out with a warning.
     max_drop
-        The loss that is allowed for INT8, as a share (0.005 is 0.5 %): layers go back to BF16 or FP32 until it is kept.
+        The loss that is allowed for each precision, as a share (0.005 is 0.5 %): layers go back to 16 bits or FP32 until it is kept.
     metric
         What ``max_drop`` limits: ``"top1"`` (with labels), ``"agreement"``, ``"perplexity"`` (of language models), ``"cosine"`` (1 - cosine), ``"snr"`` (noise / signal)
         or ``"difference"`` (the largest difference, as a share of the largest value).

@@ -155,6 +155,12 @@ class BudgetTest(WorkflowCase):
         self.assertEqual(tight.inspect()["lowered_products"], sum(layer.decision == "int8" for layer in tight.mixed.layers))
         self.assertIsNone(temper.build(DIGITS, threads=1, measure=False).mixed)
 
+    def test_a_budget_is_kept_for_several_profiles(self):
+        engine = temper.build(DIGITS, precision="int8", max_drop=0.02, data=self.arrays, profiles=[(1, 1, 8, 8), (4, 1, 8, 8)], threads=1, measure=False)
+        self.assertEqual(engine.mixed.precision, "int8")
+        for count in (1, 4):
+            self.assertEqual(engine.run(numpy.zeros((count, 1, 8, 8), numpy.float32))["logits"].shape, (count, 10))
+
     def test_best_is_the_fastest_that_keeps_the_budget(self):
         engine = temper.build(DIGITS, precision="best", max_drop=0.02, data=self.arrays, threads=1, quick=True, time_limit=60)
         tried = engine.mixed.record["tried"]

@@ -130,7 +130,8 @@ std::map<std::string, double> saved_times(const TimedBuild& fp32, const TimedBui
 
 namespace {
 std::string decision_text(const MixedSearch& mixed, DType dtype) {
-  return dtype == DType::f32 ? "fp32" : dtype == DType::bf16 ? "bf16" : dtype == DType::f16 ? "fp16" : mixed.precision;
+  const bool is_kept = dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16;
+  return is_kept ? kept_word(dtype) : mixed.precision;
 }
 }  // namespace
 

@@ -652,6 +652,7 @@ void BuildOptions::replace_shapes(const std::map<std::string, ShapeRange>& by_na
   if (by_name.size() == 1) shapes.erase("");
   for (const auto& [name, range] : by_name) shapes[name] = range;
   buckets.clear();
+  profiles.clear();
 }
 
 void BuildOptions::replace_shapes(const std::map<std::string, Dims>& by_name) {

@@ -73,8 +73,9 @@ struct BuildOptions {
   std::string command;            // recorded in the plan: how to build it again
   Progress progress;
 
-  // These inputs, all of the model, get the shapes of data or of another build in the place of those that were asked
-  // for; buckets were batches of the old ones. Shapes of names that the model does not have stay, to be refused.
+  // These inputs, all of the model, get the shapes of data or of another build in the place of the shapes or profiles
+  // that were asked for; buckets were batches of the old ones. Shapes of names that the model does not have stay, to be
+  // refused.
   void replace_shapes(const std::map<std::string, ShapeRange>& by_name);
   void replace_shapes(const std::map<std::string, Dims>& by_name);
 

@@ -318,24 +318,19 @@ void lower(Graph& graph, PrecisionTarget target, EngineInfo& info, const BuildOp
 // no node's of the graph.
 void keep_by_name(const Graph& graph, const PlacementOptions& placement, LoweringOptions& options) {
   options.in_f32 = placement.keep_values;
-  std::set<std::string> missing;
-  for (const auto& [name, dtype] : placement.keep_nodes)
-    if (dtype == DType::f32) missing.insert(name);
-  const std::set<std::string> asked = missing;
+  KeptNodes asked = placement.keep_nodes;
+  std::erase_if(asked, [](const auto& kept) { return kept.second != DType::f32; });
+  check_kept(graph, asked);
   for (int32_t n = 0; n < graph.node_count(); ++n) {
     const Node& node = graph.node({n});
     const auto product = product_name(node.op, node.name);
     const std::string& name = product ? *product : node.name;
     if (!asked.contains(name)) continue;
-    missing.erase(name);
     if (product) options.kept.try_emplace(name, "kept by its name");
     else
       for (ValueId id : node.outputs)
         if (id.valid()) options.in_f32.insert(graph.value(id).name);
   }
-  if (!missing.empty())
-    fail(ErrorKind::usage, "--keep-fp32 names '", *missing.begin(),
-         "', which is no layer of the optimised graph; build without it, and temper inspect PLAN --layers lists them");
 }
 
 PrecisionTarget target_of(const Graph& graph, DType dtype, UnfitForF16 unfit, const PlacementOptions& placement,

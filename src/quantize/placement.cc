@@ -450,6 +450,8 @@ Placement place_quantization(const Graph& graph, const Ranges& ranges, const Pla
   return Placer(graph, ranges, options, time).run();
 }
 
+std::string kept_word(DType dtype) { return dtype == DType::f32 ? "fp32" : dtype == DType::f16 ? "fp16" : "bf16"; }
+
 void check_kept(const Graph& graph, const KeptNodes& keep) {
   std::set<std::string_view> missing;
   for (const auto& [name, dtype] : keep) missing.insert(name);
@@ -459,8 +461,13 @@ void check_kept(const Graph& graph, const KeptNodes& keep) {
   }
   for (const auto& [name, dtype] : keep)
     if (missing.contains(name))
-      fail(ErrorKind::usage, "--keep-fp32, --keep-bf16 or --keep-fp16: the optimised graph has no layer named '", name,
-           "'; temper inspect --layers of a plan lists the names");
+      fail(
+          ErrorKind::usage,
+          dtype == DType::f32   ? "--keep-fp32"
+          : dtype == DType::f16 ? "--keep-fp16"
+                                : "--keep-bf16",
+          " names '", name,
+          "', which is no layer of the optimised graph; build without it, and temper inspect PLAN --layers lists them");
 }
 
 }  // namespace temper

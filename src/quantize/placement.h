@@ -18,6 +18,7 @@ namespace temper {
 // Nodes that are not quantized, by name, and what they compute in: f32, bf16 or f16. In the placed graph they are f32
 // all the same; lower_precision takes the others on from there.
 using KeptNodes = std::map<std::string, DType>;
+std::string kept_word(DType dtype);  // "fp32", "fp16" or "bf16", as in --keep-fp32
 
 // Of the activations that matrix products with constant weights read: one scale for all of a value, by its range, or
 // one for each row (quantize/row_scales.h), which needs no range.

@@ -67,14 +67,12 @@ std::shared_ptr<const Engine> build(const StudySetup& setup, const std::string& 
   return build_engine(o.model, build);
 }
 
-std::string name_of_kept(DType dtype) { return dtype == DType::f32 ? "fp32" : dtype == DType::f16 ? "fp16" : "bf16"; }
-
 // Which layers go back to a wider type, and what each of them costs. `fp32` is that plan's path.
 Json search_step(const StudySetup& setup, const std::string& precision, const std::string& fp32) {
   const StudyOptions& o = setup.options;
   Budget budget = setup.budget;
-  budget.half = raised_to(o.raise_to, precision, o.build.device);
-  const Ranges ranges = load_ranges(setup.ranges_path());
+  if (quantizes(precision)) budget.half = raised_to(o.raise_to, precision, o.build.device);
+  const Ranges ranges = needs_ranges(precision) ? load_ranges(setup.ranges_path()) : Ranges();
   MixedSearch mixed = search_mixed(setup.model.graph, ranges, setup.data, setup.parts.calibration, o.classes, budget,
                                    plain_build(o), precision);
   // The time of each layer in that precision, in the model that has all of them in it.
@@ -85,7 +83,7 @@ Json search_step(const StudySetup& setup, const std::string& precision, const st
       [&](const std::set<std::string>& doubted) { return layer_times(*build(setup, precision, {}, doubted)); },
       precision);
   Json keep = Json::object();
-  for (const auto& [layer, dtype] : mixed.search.keep) keep[layer] = name_of_kept(dtype);
+  for (const auto& [layer, dtype] : mixed.search.keep) keep[layer] = kept_word(dtype);
   return {{"keep", keep}, {"mixed", json_of(mixed)}, {"text", text_of(mixed)}, {"table", json_of(table_of(mixed))}};
 }
 
@@ -243,7 +241,7 @@ Study run_study(const StudyOptions& options) {
       log_notes(made.at("notes"));
       calibrated = true;
     }
-    if (quantizes(precision) && options.max_drop) {
+    if (precision != "fp32" && options.max_drop) {
       const Json search = steps.run("search-" + precision,
                                     [&] { return search_step(setup, precision, builds[0].at("file").at("path")); });
       for (const auto& [layer, dtype] : search.at("keep").items())
@@ -252,6 +250,8 @@ Study run_study(const StudyOptions& options) {
     }
     builds.push_back(steps.run("build-" + precision, [&] { return build_step(setup, precision, keep); }, written));
   }
+  std::stable_partition(searches.begin(), searches.end(),
+                        [](const Json& search) { return quantizes(search.at("mixed").at("precision")); });
   const Json evaluated = steps.run("evaluate-" + setup.all(), [&] { return evaluate_step(setup, builds); });
   const Json timed = steps.run("speed-" + setup.all(), [&] { return speed_step(setup, builds); }, written);
 

@@ -11,8 +11,9 @@ namespace temper {
 
 struct Study {
   nlohmann::ordered_json record;  // temper.study/1, as in study.json
-  nlohmann::ordered_json
-      searches;         // of mixed precision, for each that quantizes: its "text" and "table" (table_of_json)
+  // Of mixed precision under a budget, for each precision but fp32, those that quantize first: its "text" and "table"
+  // (table_of_json).
+  nlohmann::ordered_json searches;
   std::string verdict;  // in a line
   bool over = false;    // a precision loses more than the budget
   int threads = 0;

@@ -144,7 +144,8 @@ TEST_F(CalibrateUse, LayersAreKeptOnlyWhereAQuantizedModelIsMadeOrTried) {
                             "net.onnx --merge r.json r.json -o no.json "})
       refused(2, concat(std::string_view(way), std::string_view(keep)), "no methods are tried on one here");
   // Here auto has too few samples to judge the methods by.
-  refused(2, "net.onnx --data x.npy --keep-fp32 nonsense -o no.json", "no layer named 'nonsense'");
+  refused(2, "net.onnx --data x.npy --keep-fp32 nonsense -o no.json",
+          "--keep-fp32 names 'nonsense', which is no layer");
   EXPECT_EQ(calibrate("net.onnx --data x.npy --keep-fp32 second -o kept.json").code, 0);
 }
 

@@ -199,9 +199,10 @@ void add_study(Command& verb, Context& context) {
   add_activation_scales(verb, options->flags);
   add_keep_flags(verb, options->flags);
   add_tuning_flags(verb, options->flags);
-  verb.add_option("--max-drop", options->max_drop,
-                  "loss that is allowed for int8, like 0.5%; layers go back to bf16 or fp32 until the loss is within "
-                  "it; exit code 1 if a precision loses more on the evaluation part");
+  verb.add_option(
+      "--max-drop", options->max_drop,
+      "loss that is allowed for each precision, like 0.5%; layers go back to 16 bits or fp32 until the loss "
+      "is within it; exit code 1 if a precision loses more on the evaluation part");
   verb.add_option(
       "--metric", options->metric,
       "metric that --max-drop limits: top1 (default with labels), agreement (default for a classifier "
