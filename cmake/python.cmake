@@ -14,6 +14,7 @@ endif()
 find_package(nanobind CONFIG REQUIRED PATHS ${NANOBIND} NO_DEFAULT_PATH)
 
 file(GLOB NATIVE_SOURCES CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/python/native/*.cc)
+temper_join(_temper NATIVE_SOURCES 4)
 # The stable ABI (from Python 3.12 on) makes one wheel serve all later Pythons; below, nanobind leaves it out.
 nanobind_add_module(_temper STABLE_ABI NB_STATIC NB_DOMAIN temper NOMINSIZE NB_SUPPRESS_WARNINGS ${NATIVE_SOURCES})
 foreach(library nanobind-static nanobind-static-abi3)  # compiled here, but not ours
@@ -21,6 +22,7 @@ foreach(library nanobind-static nanobind-static-abi3)  # compiled here, but not 
     target_compile_options(${library} PRIVATE -Wno-shadow)
   endif()
 endforeach()
+target_include_directories(_temper PRIVATE ${CMAKE_SOURCE_DIR})
 target_link_libraries(_temper PRIVATE temper_build nlohmann_json::nlohmann_json)
 target_compile_options(_temper PRIVATE ${COLD})
 temper_precompile(_temper nanobind/nanobind.h nanobind/ndarray.h nanobind/stl/string.h nanobind/stl/vector.h)

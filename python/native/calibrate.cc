@@ -78,8 +78,6 @@ Ranges calibrate_share(nb::object model, nb::dict options, nb::dict data, nb::di
   return calibrate_on(imported, samples, chosen, settings, build);
 }
 
-nb::bytes bytes_of(const std::string& text) { return nb::bytes(text.data(), text.size()); }
-
 nb::list values_of(const Ranges& ranges) {
   nb::list list;
   for (const std::string& name : ranges.order) {

@@ -67,8 +67,6 @@ nb::list output_shapes(const PyEngine& self, nb::list shapes) {
 }
 
 // A text of Temper's, or bytes, as Python's bytes.
-nb::bytes bytes_of(const std::string& text) { return nb::bytes(text.data(), text.size()); }
-
 // THE list of the limits by their names in Python.
 constexpr std::pair<const char*, int64_t ShapeLimits::*> kLimits[] = {
     {"plans", &ShapeLimits::plans},

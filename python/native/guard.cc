@@ -21,7 +21,7 @@ namespace temper::python {
 
 namespace {
 
-std::atomic<bool> used{false};      // this process has run kernels, so that it has threads which a fork would not copy
+std::atomic<bool> has_run{false};   // this process has run kernels, so that it has threads which a fork would not copy
 std::atomic<bool> orphaned{false};  // this process is such a fork
 std::atomic<bool> ending{false};
 std::atomic<int> working{0};  // WithoutGils of all threads
@@ -31,21 +31,21 @@ std::thread::id ender;
 // A thread that wants the GIL back sleeps until it is woken, which takes longer than a short run of a model does; and
 // who holds it usually lets it go within a microsecond or two, at the start of the next run. So threads that come back
 // wait here first, awake and for a bounded time. A hint and no lock: whoever holds the GIL may let it go elsewhere.
-std::atomic<bool> turn{false};  // a thread came back and has not left again
+std::atomic<bool> returned{false};  // a thread came back and has not left again
 constexpr auto kPatience = std::chrono::microseconds(20);
 
 void take_turn() {
-  if (!turn.exchange(true)) return;
+  if (!returned.exchange(true)) return;
   const auto start = std::chrono::steady_clock::now();
   do {
     for (int i = 0; i < 8; ++i) relax();
-    if (!turn.load(std::memory_order_relaxed) && !turn.exchange(true)) return;
+    if (!returned.load(std::memory_order_relaxed) && !returned.exchange(true)) return;
   } while (std::chrono::steady_clock::now() - start < kPatience);
 }
 
 void in_child() {
-  turn = false;
-  if (used) orphaned = true;
+  returned = false;
+  if (has_run) orphaned = true;
   working = own;  // the others exist in the parent only
 }
 
@@ -85,11 +85,11 @@ WithoutGil::WithoutGil() {
     sleep_for_good();
   }
   check_process();
-  used = true;
+  has_run = true;
   ++working;
   ++own;
   state_ = PyEval_SaveThread();
-  turn = false;
+  returned = false;
 }
 
 WithoutGil::~WithoutGil() {

@@ -54,7 +54,7 @@ nvinfer::Logger logger_of(nb::object log) {
   };
 }
 
-Dims dims_of(nb::handle object) {
+Dims dims_from(nb::handle object) {
   Dims dims;
   for (nb::handle dim : nb::borrow<nb::sequence>(object)) dims.push_back(nb::cast<int64_t>(nb::int_(dim)));
   return dims;
@@ -226,11 +226,11 @@ std::shared_ptr<const nvinfer::LayerTimes> layer_times_of(nb::object report,
 
 std::vector<Dims> shapes_of(nb::handle shapes) {
   std::vector<Dims> all;
-  for (nb::handle shape : nb::borrow<nb::sequence>(shapes)) all.push_back(dims_of(shape));
+  for (nb::handle shape : nb::borrow<nb::sequence>(shapes)) all.push_back(dims_from(shape));
   return all;
 }
 
-nb::bytes build(const nvinfer::Network& network, nb::dict given, nb::object log) {
+nb::bytes build_network(const nvinfer::Network& network, nb::dict given, nb::object log) {
   nvinfer::Config config;
   // What the program's own callbacks raise ends the build, and comes back as it is.
   std::exception_ptr raised;
@@ -242,7 +242,7 @@ nb::bytes build(const nvinfer::Network& network, nb::dict given, nb::object log)
   const auto profile_of = [](nb::handle given_profile) {
     nvinfer::Profile profile;
     for (auto [name, range] : nb::cast<nb::dict>(given_profile))
-      profile[nb::cast<std::string>(name)] = {dims_of(range[0]), dims_of(range[1]), dims_of(range[2])};
+      profile[nb::cast<std::string>(name)] = {dims_from(range[0]), dims_from(range[1]), dims_from(range[2])};
     return profile;
   };
   for (nb::handle profile : nb::cast<nb::list>(given["profiles"])) config.profiles.push_back(profile_of(profile));
@@ -311,7 +311,7 @@ void bind_nvinfer(nb::module_& module) {
       .def_prop_ro("input_tensors", &Network::input_tensors)
       .def_prop_ro("output_tensors", &Network::output_tensors)
       .def("add_input", [](Network& self, const std::string& name, int32_t dtype,
-                           nb::handle dims) { return self.add_input(name, type_from(dtype), dims_of(dims)); })
+                           nb::handle dims) { return self.add_input(name, type_from(dtype), dims_from(dims)); })
       .def("add_layer", &Network::add_layer)
       .def("mark_output", edit(&Network::mark_output))
       .def("unmark_output", edit(&Network::unmark_output))
@@ -377,7 +377,7 @@ void bind_nvinfer(nb::module_& module) {
       .def("is_type_set", &Network::is_type_set)
       .def("set_dims",
            [](Network& self, int tensor, nb::handle dims) {
-             self.take([&](Network& network) { network.set_dims(tensor, dims_of(dims)); });
+             self.take([&](Network& network) { network.set_dims(tensor, dims_from(dims)); });
            })
       .def("name_dim", edit(&Network::name_dim))
       .def("dim_name", &Network::dim_name);
@@ -393,7 +393,7 @@ void bind_nvinfer(nb::module_& module) {
     for (const auto& [name, number] : nvinfer::builder_flags(nvinfer::Release(release))) numbers[name.c_str()] = number;
     return numbers;
   });
-  module.def("nv_build", build);
+  module.def("nv_build", build_network);
   nb::class_<nvinfer::Refitter>(module, "NvRefitter")
       .def("__init__",
            [](nvinfer::Refitter* self, const nb::bytes& engine) {
@@ -479,7 +479,7 @@ void bind_nvinfer(nb::module_& module) {
       .def("set_profile", [](PyContext& self, int profile) { return self.context->set_profile(profile); })
       .def_prop_ro("profile", [](const PyContext& self) { return self.context->profile(); })
       .def("set_input_shape", [](PyContext& self, const std::string& name,
-                                 nb::handle dims) { return self.context->set_input_shape(name, dims_of(dims)); })
+                                 nb::handle dims) { return self.context->set_input_shape(name, dims_from(dims)); })
       .def("shape",
            [](const PyContext& self, const std::string& name) -> nb::object {
              const auto dims = self.context->shape(name);

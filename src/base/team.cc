@@ -93,16 +93,16 @@ class Signal {
   std::atomic<uint32_t> word_{0}, sleepers_{0};
 };
 
-struct Place {
+struct Seat {
   bool inside = false;
   int member = 0, members = 1;
   class Team* team = nullptr;  // null where the parts run one by one
 };
-thread_local Place place;
+thread_local Seat place;
 
 // Runs a part at a place, and comes back to the one before.
-void run_at(const Place& at, PartWork part, void* data) {
-  const Place before = std::exchange(place, at);
+void run_at(const Seat& at, PartWork part, void* data) {
+  const Seat before = std::exchange(place, at);
   part(data, at.member);
   place = before;
 }
