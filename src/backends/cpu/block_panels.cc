@@ -21,8 +21,9 @@ struct Block {
   int64_t steps;
 };
 
-// Calls f(k, x) for v vectors x of each step of k: what the integers of `columns`, v * w of them, are, less their zero
-// points.
+// Calls f(k, step, x) for v vectors x of each step of k: what the integers of `columns`, v * w of them, are, less their
+// zero points. `step` is that within a word, and a constant where the call is inlined: sums that it chooses are
+// registers, not an array in memory.
 template <int w, int v, int bits, bool zeros, class F>
 inline void each_step(const Block& block, int64_t column, F&& f) {
   using Float = typename VectorOf<w>::Type;
@@ -36,26 +37,31 @@ inline void each_step(const Block& block, int64_t column, F&& f) {
   }
   at += column * int64_t(sizeof(int32_t));
   constexpr int kSteps = 32 / bits;  // of a word
-  const auto each_of = [&](const Int* words, int64_t k, int step) {
+  Int words[v];
+  const auto load_words = [&] {
+#pragma GCC unroll 3
+    for (int c = 0; c < v; ++c) load(at + c * w * 4, words[c]);
+  };
+  const auto each_of = [&](int64_t k, int step) {
     Float x[v];
 #pragma GCC unroll 3
     for (int c = 0; c < v; ++c) {
       x[c] = __builtin_convertvector((words[c] << (32 - bits - step * bits)) >> (32 - bits), Float);
       if constexpr (zeros) x[c] -= zero[c];
     }
-    f(k, x);
+    f(k + step, step, x);
   };
-  for (int64_t k = 0; k < block.steps; k += kSteps, at += block.width * int64_t(sizeof(int32_t))) {
-    Int words[v];
-#pragma GCC unroll 3
-    for (int c = 0; c < v; ++c) load(at + c * w * 4, words[c]);
-    if (k + kSteps <= block.steps) {
+  int64_t k = 0;
+  for (; k + kSteps <= block.steps; k += kSteps, at += block.width * int64_t(sizeof(int32_t))) {
+    load_words();
 #pragma GCC unroll 8
-      for (int i = 0; i < kSteps; ++i) each_of(words, k + i, i);
-    } else {
-      for (int i = 0; k + i < block.steps; ++i) each_of(words, k + i, i);
-    }
+    for (int i = 0; i < kSteps; ++i) each_of(k, i);
   }
+  if (k == block.steps) return;
+  load_words();
+#pragma GCC unroll 8
+  for (int i = 0; i < kSteps; ++i)
+    if (k + i < block.steps) each_of(k, i);
 }
 
 // sums += scale * (a * integers) of m rows and v vectors of columns.
@@ -65,8 +71,8 @@ inline void multiply_tile(const Block& block, int64_t column, const float* a, in
   // One row alone would wait for each of its sums: it has two of each.
   constexpr int kSets = m == 1 ? 2 : 1;
   Float sum[kSets * m * v] = {};
-  each_step<w, v, bits, zeros>(block, column, [&](int64_t k, const Float* x) {
-    const int set = kSets == 1 ? 0 : int(k % kSets);
+  each_step<w, v, bits, zeros>(block, column, [&](int64_t k, int step, const Float* x) {
+    const int set = step % kSets;
 #pragma GCC unroll 4
     for (int r = 0; r < m; ++r)
 #pragma GCC unroll 3
@@ -110,8 +116,9 @@ inline void unpack(const Block& block, float* to) {
   for (int64_t column = 0; column < block.width; column += w) {
     Float scale;
     load(block.at + column * 4, scale);
-    each_step<w, 1, bits, zeros>(
-        block, column, [&](int64_t k, const Float* x) { store(Float(x[0] * scale), to + k * block.width + column); });
+    each_step<w, 1, bits, zeros>(block, column, [&](int64_t k, int, const Float* x) {
+      store(Float(x[0] * scale), to + k * block.width + column);
+    });
   }
 }
 
