@@ -38,20 +38,19 @@ def changed():
     return sorted(name for name in sources if (ROOT / name).exists())
 
 
-def commands(build):
+def commands(entries):
     """From a source's path to the command that compiles it. Where several targets compile it, the first."""
     found = {}
-    for entry in compile_commands.entries(build):
+    for entry in entries:
         path = pathlib.Path(entry["directory"], entry["file"]).resolve()
         if path.is_relative_to(ROOT):
             found.setdefault(path.relative_to(ROOT).as_posix(), (entry["directory"], shlex.split(entry["command"])))
     return found
 
 
-def write_commands(build):
+def write_commands(build, entries):
     """Writes BUILD/lint/compile_commands.json: clang-tidy cannot read headers that GCC has precompiled, and sources include
     what they need themselves."""
-    entries = compile_commands.entries(build)
     for entry in entries:
         words = shlex.split(entry["command"])
         for at in reversed(range(len(words) - 1)):
@@ -67,10 +66,14 @@ def not_compiled(build):
     return {pathlib.Path(path).resolve().relative_to(ROOT).as_posix() for path in (build / "not_compiled.txt").read_text().split("\n") if path}
 
 
+def without_output(command):
+    at = command.index("-o")
+    return command[:at] + command[at + 2:]
+
+
 def preprocessed(directory, command):
     """The source's text after the preprocessor, without the compiler cache in front of the compiler."""
-    at = command.index("-o")
-    arguments = command[:at] + command[at + 2:]
+    arguments = without_output(command)
     arguments[arguments.index("-c")] = "-E"
     return subprocess.run(arguments, cwd=directory, capture_output=True, check=True).stdout
 
@@ -80,8 +83,7 @@ def not_alone(name, known):
     if name not in known:
         return f"{name}: no target compiles it\n"
     directory, command = known[name]
-    at = command.index("-o")
-    done = subprocess.run(command[:at] + ["-fsyntax-only"] + command[at + 2:], cwd=directory, capture_output=True, text=True)
+    done = subprocess.run([*without_output(command), "-fsyntax-only"], cwd=directory, capture_output=True, text=True)
     return f"{name} needs its neighbours:\n{done.stderr}" if done.returncode else ""
 
 
@@ -103,18 +105,19 @@ def complaints(name, build, known, version):
 
 def main():
     build, arguments = pathlib.Path(sys.argv[1]).resolve(), sys.argv[2:]
-    known = commands(build)
-    write_commands(build)
+    entries = compile_commands.entries(build)
+    known, not_here = commands(entries), not_compiled(build)
+    write_commands(build, entries)
     left = []
     if arguments == ["--changed"]:
         names = changed()
         if names is None:
             print("there is no commit before this one: nothing says what changed")
             return SKIPPED
-        names, left = names[:LIMIT], [name for name in names[LIMIT:] if name not in not_compiled(build)]
+        names, left = names[:LIMIT], [name for name in names[LIMIT:] if name not in not_here]
     else:
         names = arguments or sorted(name for name in known if name.startswith("src/"))
-    without = sorted(not_compiled(build).intersection(names))
+    without = sorted(not_here.intersection(names))
     names = [name for name in names if name not in without]
     version = subprocess.run(["clang-tidy", "--version"], capture_output=True, check=True).stdout
     with concurrent.futures.ThreadPoolExecutor(int(os.environ.get("JOBS", 2))) as pool:

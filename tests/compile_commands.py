@@ -4,7 +4,7 @@ import json
 import pathlib
 import shlex
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+from git_files import ROOT
 
 
 def sources_of(joined):

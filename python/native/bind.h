@@ -24,6 +24,7 @@ void bind_reports(nanobind::module_& module);
 void bind_samples(nanobind::module_& module);
 void bind_session(nanobind::module_& module);
 
+// A text of Temper's, or bytes, as Python's bytes.
 inline nanobind::bytes bytes_of(const std::string& text) { return nanobind::bytes(text.data(), text.size()); }
 
 }  // namespace temper::python

@@ -66,7 +66,6 @@ nb::list output_shapes(const PyEngine& self, nb::list shapes) {
   return list;
 }
 
-// A text of Temper's, or bytes, as Python's bytes.
 // THE list of the limits by their names in Python.
 constexpr std::pair<const char*, int64_t ShapeLimits::*> kLimits[] = {
     {"plans", &ShapeLimits::plans},

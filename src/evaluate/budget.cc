@@ -110,7 +110,7 @@ MixedSearch keep_budget(const ModelSource& source, BuildOptions& build, const Bu
   if (!parts->bytes && !options.raise_to.empty() && options.raise_to != "fp32")
     fail(ErrorKind::usage, "--raise-to ", options.raise_to, " belongs to --precision int8 and fp8; layers in ",
          precision, " go back to fp32");
-  const std::optional<DType> half = parts->bytes ? raised_to(options.raise_to, precision, build.device) : std::nullopt;
+  const std::optional<DType> half = raised_to(options.raise_to, precision, build.device);
   Judged judged(source, build, options);
   build.preprocess = judged.data.preprocess();
   judged.add_shapes(build);
@@ -157,10 +157,8 @@ BestSearch keep_budget_best(const ModelSource& source, BuildOptions& build, cons
   std::vector<std::shared_ptr<const Engine>> engines;
   std::vector<size_t> rows;  // of best.tried, by engine
   for (const std::string& precision : precisions_of_device(build.device)) {
-    const PrecisionParts parts = parts_of(precision).value();
     tell_words(build.progress, "best: ", precision);
-    MixedSearch mixed = judged.search(
-        precision, parts.bytes ? raised_to(options.raise_to, precision, build.device) : std::nullopt, ranges);
+    MixedSearch mixed = judged.search(precision, raised_to(options.raise_to, precision, build.device), ranges);
     const Judgement judgement = mixed.of(mixed.search.loss);
     best.tried.push_back({precision, judgement, mixed.search.holds, int64_t(mixed.search.keep.size()), {}});
     if (!mixed.search.holds) continue;

@@ -16,7 +16,8 @@ namespace temper {
 
 std::optional<DType> raised_to(const std::string& text, const std::string& precision, const std::string& device) {
   const std::optional<PrecisionParts> parts = parts_of(precision);
-  const std::optional<DType> own = parts && parts->bytes ? parts->half : std::nullopt;
+  if (!parts || !parts->bytes) return std::nullopt;
+  const std::optional<DType> own = parts->half;
   if (!text.empty() && text != "bf16" && text != "fp32" && text != "fp16")
     fail(ErrorKind::usage, "--raise-to is bf16, fp16 or fp32, not '", text, "'");
   if ((own == DType::f16 && text == "bf16") || (own != DType::f16 && text == "fp16"))

@@ -31,8 +31,8 @@ void check_metric(const std::optional<Metric>& metric, std::optional<double> max
                   const Dataset& data, const std::string& classes, int64_t samples);
 
 // The precision that layers are raised to before FP32, by --raise-to; where it is empty, the 16 bits of the precision,
-// or with int8 alone BF16 if the device can. Nothing where that is FP32 at once. Throws Error{usage} for another name,
-// or unsupported.
+// or with int8 alone BF16 if the device can. Nothing where that is FP32 at once, and for a precision that does not
+// quantize. Throws Error{usage} for another name, or unsupported.
 std::optional<DType> raised_to(const std::string& text, const std::string& precision, const std::string& device);
 
 struct MixedSearch {

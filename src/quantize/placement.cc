@@ -177,11 +177,7 @@ class Placer {
   std::string why_kept(const Node& node) const {
     const auto it = options_.keep_nodes.find(node.name);
     if (it == options_.keep_nodes.end()) return "";
-    return concat("kept in ",
-                  it->second == DType::f32   ? "fp32"
-                  : it->second == DType::f16 ? "fp16"
-                                             : "bf16",
-                  " as asked");
+    return concat("kept in ", kept_word(it->second), " as asked");
   }
 
   std::string why_not(const Node& node) {
@@ -437,6 +433,10 @@ class Placer {
   }
 };
 
+std::string_view kept_flag(DType dtype) {
+  return dtype == DType::f32 ? "--keep-fp32" : dtype == DType::f16 ? "--keep-fp16" : "--keep-bf16";
+}
+
 }  // namespace
 
 ActivationScales parse_activation_scales(std::string_view name) {
@@ -450,7 +450,7 @@ Placement place_quantization(const Graph& graph, const Ranges& ranges, const Pla
   return Placer(graph, ranges, options, time).run();
 }
 
-std::string kept_word(DType dtype) { return dtype == DType::f32 ? "fp32" : dtype == DType::f16 ? "fp16" : "bf16"; }
+std::string kept_word(DType dtype) { return std::string(kept_flag(dtype).substr(7)); }  // behind "keep-" and the dashes
 
 void check_kept(const Graph& graph, const KeptNodes& keep) {
   std::set<std::string_view> missing;
@@ -462,11 +462,7 @@ void check_kept(const Graph& graph, const KeptNodes& keep) {
   for (const auto& [name, dtype] : keep)
     if (missing.contains(name))
       fail(
-          ErrorKind::usage,
-          dtype == DType::f32   ? "--keep-fp32"
-          : dtype == DType::f16 ? "--keep-fp16"
-                                : "--keep-bf16",
-          " names '", name,
+          ErrorKind::usage, kept_flag(dtype), " names '", name,
           "', which is no layer of the optimised graph; build without it, and temper inspect PLAN --layers lists them");
 }
 

@@ -119,7 +119,7 @@ StudySetup set_up(const StudyOptions& options) {
   if (precisions.size() == 1 && !skipped.empty() && std::find(asked.begin(), asked.end(), "fp32") == asked.end())
     fail(ErrorKind::unsupported, "--precision ", joined(asked), ": ", skipped[0], ", and nothing else was asked for");
   for (const std::string& precision : precisions)
-    if (quantizes(precision)) raised_to(options.raise_to, precision, device);  // refuses what does not go together
+    raised_to(options.raise_to, precision, device);  // refuses what does not go together
   for (const std::string& text : skipped) log(LogLevel::warning, text);
   check_files(files_of(options, precisions));
   ImportedModel model = import_onnx(options.model, {{}, options.build.limits});

@@ -71,7 +71,7 @@ std::shared_ptr<const Engine> build(const StudySetup& setup, const std::string& 
 Json search_step(const StudySetup& setup, const std::string& precision, const std::string& fp32) {
   const StudyOptions& o = setup.options;
   Budget budget = setup.budget;
-  if (quantizes(precision)) budget.half = raised_to(o.raise_to, precision, o.build.device);
+  budget.half = raised_to(o.raise_to, precision, o.build.device);
   const Ranges ranges = needs_ranges(precision) ? load_ranges(setup.ranges_path()) : Ranges();
   MixedSearch mixed = search_mixed(setup.model.graph, ranges, setup.data, setup.parts.calibration, o.classes, budget,
                                    plain_build(o), precision);

@@ -178,7 +178,7 @@ void print_summary(const Engine& engine, const std::string& path, bool all_cache
 }
 
 // What `inspect PLAN --json` has, and how it came to be.
-void print_plan(const std::string& path, bool all_cached) {
+void print_plan_json(const std::string& path, bool all_cached) {
   nlohmann::ordered_json json = describe(read_plan_file(path, {.foreign = true, .map_file = true}), {});
   json["plan_path"] = path;
   json["all_cached"] = all_cached;
@@ -299,7 +299,7 @@ void add_build(Command& verb, Context& context) {
       return;
     }
     const bool all_cached = build.measure && !measured;
-    if (context.json) return print_plan(options->output, all_cached);
+    if (context.json) return print_plan_json(options->output, all_cached);
     if (best) print_table(table_of(*best), "\n");
     if (mixed && context.verbosity >= 0) print_table(table_of(*mixed), "\n");
     if (mixed) print_text(text_of(*mixed));
