@@ -73,8 +73,8 @@ struct Judged {
                                                       said->second.max[axis]};
     std::string taken;
     for (auto& [name, range] : shapes_of_data(graph, data, 1)) {
-      const auto id =
-          std::ranges::find_if(graph.inputs(), [&](ValueId input) { return graph.value(input).name == name; });
+      const auto id = std::ranges::find_if(
+          graph.inputs(), [&, &wanted = name](ValueId input) { return graph.value(input).name == wanted; });
       const Shape& shape = graph.type(*id).shape;
       const auto is_open = [](const Dim& dim) { return !dim.is_constant(); };
       if (build.shapes.contains(name) || std::none_of(shape.begin() + (shape.empty() ? 0 : 1), shape.end(), is_open))
