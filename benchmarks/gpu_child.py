@@ -18,7 +18,7 @@ GROUP = 10  # calls between two events: one call alone would be measured with th
 
 
 def architecture(name, batch, folder, dtype):
-    """The module on the GPU and its inputs by name, after its FP32 answer was written."""
+    """The module on the GPU, its inputs by name, and its FP32 answer, which was written."""
     import architectures
     import numpy
     model = architectures.module_of(name)
@@ -31,7 +31,12 @@ def architecture(name, batch, folder, dtype):
         numpy.save(os.path.join(folder, key + ".npy"), tensor.cpu().numpy())
     layout = {"memory_format": torch.channels_last} if any(t.ndim == 4 for t in inputs.values()) else {}
     inputs = {k: t.to(dtype=dtype, **(layout if t.ndim == 4 else {})) if t.is_floating_point() else t for k, t in inputs.items()}
-    return model.to(dtype=dtype, **layout), inputs
+    return model.to(dtype=dtype, **layout), inputs, answer
+
+
+def difference(found, wanted):
+    """The largest difference, of the largest value."""
+    return float((found.double() - wanted.double()).abs().max() / wanted.double().abs().max())
 
 
 def main():
@@ -58,7 +63,7 @@ def main():
             x, weights = (torch.rand(size, device="cuda", dtype=dtype) * 2 - 1 for _ in range(2))
             model = lambda x: x @ weights
     elif args.exchange:
-        model, x = architecture(args.model, args.batch, args.exchange, dtype)
+        model, x, answer = architecture(args.model, args.batch, args.exchange, dtype)
     else:
         model = getattr(torchvision.models, args.model)(weights=None).eval().cuda().to(dtype=dtype, memory_format=torch.channels_last)
         x = torch.randn(args.batch, 3, 224, 224, device="cuda", dtype=dtype).to(memory_format=torch.channels_last)
@@ -70,9 +75,10 @@ def main():
             call = model
         run = (lambda: call(**x)) if isinstance(x, dict) else (lambda: call(x))
         first = time.perf_counter()
-        run()
+        found = run()
         torch.cuda.synchronize()
         first_run_ms = (time.perf_counter() - first) * 1e3
+        far = {"difference": difference(found, answer)} if args.exchange else {}
         for _ in range(5):
             run()
         torch.cuda.synchronize()
@@ -90,7 +96,7 @@ def main():
             run()
         torch.cuda.synchronize()
         ready = {"name": f"torch {args.mode}", "version": torch.__version__, "batch": args.batch, "first_run_ms": first_run_ms,
-                 "load_s": time.perf_counter() - start, "gpu": torch.cuda.get_device_name(), "cudnn": torch.backends.cudnn.version()}
+                 "load_s": time.perf_counter() - start, "gpu": torch.cuda.get_device_name(), "cudnn": torch.backends.cudnn.version(), **far}
         print("ready " + json.dumps(ready), flush=True)
         for line in sys.stdin:
             count = int(line)

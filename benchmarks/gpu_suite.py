@@ -62,6 +62,7 @@ class Case:
                 self.torch = Child(self.peer, [sys.executable, os.path.join(HERE, "gpu_child.py"), self.peer, self.name, "--batch", str(self.batch),
                                                "--precision", "fp16" if self.ranges else self.args.precision, "--exchange", self.folder])
                 self.row["compile_s"] = self.torch.start_s
+                self.row["torch_difference"] = self.torch.ready["difference"]
         except Failure as failure:
             self.failure = str(failure)
 
@@ -158,13 +159,13 @@ def line(row):
         return start + "FAILED " + " ".join(row["failure"].split())[-220:]
     ratio = f"{row['ratio']['median']:7.3f} ({row['ratio']['min']:.3f}–{row['ratio']['max']:.3f})" if "ratio" in row else f"{'':22}"
     torch = next((f"{row[key]:9.3f}" for key in ("compile_ms", "graph_ms", "eager_ms") if key in row), f"{'':9}")
-    far = f"{row['difference']:11.1e}" if "difference" in row else f"{'':11}"
+    far = "".join(f"{row[key]:11.1e}" if key in row else f"{'':11}" for key in ("difference", "torch_difference"))
     near = f"{row['cosine']['mean']:10.5f}{row['cosine']['least']:9.5f}" if "cosine" in row else f"{'':19}"
     return f"{start}{row['temper_ms']:9.3f}{torch}  {ratio:22}{far}{near}{row['build_s']:9.1f}{row['steps']:7}{row['host_steps']:9}"
 
 
 def report(rows):
-    print(f"{'model':18}{'batch':>6}  {'ms':>9}{'torch ms':>9}  {'Temper over torch':22}{'difference':>11}{'cosine':>10}{'least':>9}{'build s':>9}{'steps':>7}{'on host':>9}")
+    print(f"{'model':18}{'batch':>6}  {'ms':>9}{'torch ms':>9}  {'Temper over torch':22}{'difference':>11}{'torch has':>11}{'cosine':>10}{'least':>9}{'build s':>9}{'steps':>7}{'on host':>9}")
     for row in rows:
         print(line(row))
     for kind in (*sorted({row["kind"] for row in rows}), None):
