@@ -126,7 +126,11 @@ struct Tuner::Instance {
            const Device& device, Queue* queue)
       : stream(queue ? queue->stream() : nullptr) {
     const std::vector<bool>& consumed = packed.consumed;
-    kernel = tactic.load(problem, config, {packed.bytes, packed.code}, device);
+    // As at the load of a plan, lest what was packed is packed again.
+    Problem packed_problem = problem;
+    for (size_t i = 0; i < consumed.size(); ++i)
+      if (consumed[i]) packed_problem.inputs[i].constant = nullptr;
+    kernel = tactic.load(packed_problem, config, {packed.bytes, packed.code}, device);
     kernel->prepare();
     for (size_t i = 0; i < problem.inputs.size(); ++i) {
       const Port& port = problem.inputs[i];

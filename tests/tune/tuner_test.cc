@@ -81,6 +81,34 @@ TEST_F(TunerTest, KernelsAreTimedWithSubnormalsAsTheDevicesPlansHaveThem) {
   EXPECT_EQ(subnormal_mode(), SubnormalMode(0));
 }
 
+int constants_at_load = 0;
+
+// Or large weights would be packed twice for each candidate, which took longer than its launches.
+TEST_F(TunerTest, WhatACandidateHasPackedIsNoConstantWhenItIsLoaded) {
+  const Tensor weights(DType::f32, {4, 4}), kept(DType::f32, {4, 4});
+  Problem whole = problem;
+  for (const Tensor* constant : {&weights, &kept}) {
+    whole.inputs.push_back(whole.inputs[0]);
+    whole.inputs.back().is_constant = true;
+    whole.inputs.back().constant = constant;
+  }
+  Tactic packing = kA;
+  packing.build = [](const Problem&, const Config&, const Device&) {
+    Packed packed;
+    packed.consumed = {false, true, false};
+    return packed;
+  };
+  packing.load = [](const Problem& given, const Config&, const PackedView&, const Device&) -> std::unique_ptr<Kernel> {
+    constants_at_load = 0;
+    for (const Port& port : given.inputs) constants_at_load += port.constant != nullptr;
+    EXPECT_EQ(given.inputs[1].constant, nullptr);
+    return std::make_unique<Letter>('p');
+  };
+  Tuner tuner(device, cache, machine.instruments());
+  tuner.time(whole, packing, {"", {Layout::plain, Layout::plain, Layout::plain}, {Layout::plain}}, 1);
+  EXPECT_EQ(constants_at_load, 1);
+}
+
 std::vector<bool> grown_in_place;  // each cache of the launch
 struct Growing final : Kernel {
   void launch(const Buffers& buffers) override {

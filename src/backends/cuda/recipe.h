@@ -10,6 +10,7 @@
 #include "backends/cuda/support/compiler.h"
 #include "backends/cuda/support/driver.h"
 #include "backends/tactic.h"
+#include "base/aligned.h"
 #include "base/checked.h"
 
 namespace temper::cuda {
@@ -72,7 +73,7 @@ struct Recipe {
     int64_t workspace = 0;  // bytes
     // Prepacked constants (mostly weights), copied to the GPU once. They are empty if the problem lacks the constant,
     // as it does at load, when a plan holds the prepacked bytes already. `packed_bytes` is their size in either case.
-    std::vector<std::byte> packed;
+    AlignedBytes packed;
     int64_t packed_bytes = 0;
     std::vector<bool> consumed;  // inputs that kernels read from `packed` alone; empty: none
 

@@ -76,11 +76,10 @@ void compile_recipe(const Recipe& recipe, const Problem& problem, const Config& 
 }
 
 Packed build_recipe(const Recipe& recipe, const Problem& problem, const Config& config, const Device& device) {
-  const Recipe::Work work = recipe.work(problem, config, properties_of(device));
+  Recipe::Work work = recipe.work(problem, config, properties_of(device));
   Packed packed;
-  packed.bytes.resize(work.packed.size());
-  if (!work.packed.empty()) std::memcpy(packed.bytes.data(), work.packed.data(), work.packed.size());
-  packed.consumed = work.consumed;
+  packed.bytes = std::move(work.packed);
+  packed.consumed = std::move(work.consumed);
   packed.code = make_bundle(work.jobs, device.gpu->compiler(), device.architecture);
   return packed;
 }

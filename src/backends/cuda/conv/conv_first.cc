@@ -209,11 +209,11 @@ Cut cut_of(const Problem& problem, int64_t tile_h, bool pixels) {
 // step's K, for both. For wgmma: by column, 32 bytes of K, whose halves are exchanged in four of eight columns
 // (swizzled, wgmma.cuh). With cut.pixels, of K's bytes four are a tap's channels; with cut.pairs, lanes have words 2t
 // and 2t + 1.
-std::vector<std::byte> packed_weights(const Tensor& w, const Cut& cut, bool wgmma) {
+AlignedBytes packed_weights(const Tensor& w, const Cut& cut, bool wgmma) {
   const int64_t size = size_of(w.dtype()), outputs = w.dims()[0], channels = w.dims()[1], kernel_h = w.dims()[2],
                 kernel_w = w.dims()[3], in_word = 4 / size, per_tap = cut.pixels ? 4 : 1, depth = 32 / size,
                 per_group = cut.v / 2;
-  std::vector<std::byte> packed(size_t(cut.weights_bytes(outputs)));
+  AlignedBytes packed(size_t(cut.weights_bytes(outputs)));
   std::byte* to = packed.data();
   for (int64_t first = 0; first < outputs; first += cut.columns)
     for (int64_t step = 0; step < cut.steps; ++step, to += cut.columns * 32)

@@ -91,10 +91,10 @@ std::vector<Config> configs(const Problem& problem, const GpuProperties&) {
 // By 64 channels, step and thread: the words of rows g and g + 8 of the step's first block, then of its second one.
 // Rows g and g + 8 of a warp are neighbouring channels. A word is a pixel of a block, by row and column, or half of
 // one.
-std::vector<std::byte> packed_weights(const Tensor& w, const Blocks& blocks) {
+AlignedBytes packed_weights(const Tensor& w, const Blocks& blocks) {
   const int64_t size = size_of(w.dtype()), in_word = 4 / size;
   const int64_t outputs = w.dims()[0], channels = w.dims()[1], kernel_h = w.dims()[2], kernel_w = w.dims()[3];
-  std::vector<std::byte> packed(size_t(ceil_div(outputs, kRows) * blocks.steps() * kThreads * 16));
+  AlignedBytes packed(size_t(ceil_div(outputs, kRows) * blocks.steps() * kThreads * 16));
   std::byte* to = packed.data();
   for (int64_t first = 0; first < outputs; first += kRows)
     for (int64_t step = 0; step < blocks.steps(); ++step)

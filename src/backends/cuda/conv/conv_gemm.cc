@@ -87,10 +87,10 @@ std::vector<Config> configs(const Problem& problem, const GpuProperties& gpu) {
 }
 
 // [M, C, taps] as [M, taps * C, padded].
-std::vector<std::byte> packed_weights(const Tensor& w, int64_t channels, int64_t taps, int64_t padded) {
+AlignedBytes packed_weights(const Tensor& w, int64_t channels, int64_t taps, int64_t padded) {
   const size_t size = size_t(size_of(w.dtype()));
   const int64_t outputs = w.dims()[0];
-  std::vector<std::byte> out(size_t(outputs * padded) * size);
+  AlignedBytes out(size_t(outputs * padded) * size);
   for (int64_t m = 0; m < outputs; ++m)
     transpose_on_host(w.raw().data() + size_t(m * channels * taps) * size, channels, taps, int64_t(size),
                       out.data() + size_t(m * padded) * size, channels);

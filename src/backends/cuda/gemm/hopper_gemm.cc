@@ -658,8 +658,26 @@ void pack_weights(const HopperGemm& s, const Tensor& w, bool conv, bool transpos
   Word* const out = reinterpret_cast<Word*>(to.data());
   const bool along = conv || transposed;  // channels of a column are neighbours, or `taps` apart
   const int64_t column_step = along ? s.channels * taps : 1, channel_step = along ? taps : s.columns;
+  const auto column_at = [&](int64_t r) {
+    const int64_t at = r % (4 * v);
+    return s.column_of(r - at + at % 8 / 2 * v + at / 8 * 2 + at % 2);
+  };
+  if (!along) {  // a channel's columns are neighbours: those of 4 * v rows are read at once, where they share cache
+                 // lines
+    std::vector<std::pair<const Word*, Word*>> ways;
+    for (int64_t first = 0; first < s.packed_columns(); first += 4 * v) {
+      ways.clear();
+      for (int64_t r = first; r < first + 4 * v; ++r)
+        if (const int64_t column = column_at(r); column < s.columns) ways.emplace_back(from + column, out + r * depth);
+      for (int64_t c = 0; c < s.channels; ++c) {
+        const int64_t place = s.of_results ? s.place_of_channel(c) : c;
+        for (const auto& [source, row] : ways) row[place] = rounded(source[c * s.columns]);
+      }
+    }
+    return;
+  }
   for (int64_t r = 0; r < s.packed_columns(); ++r) {
-    const int64_t at = r % (4 * v), column = s.column_of(r - at + at % 8 / 2 * v + at / 8 * 2 + at % 2);
+    const int64_t column = column_at(r);
     if (column >= s.columns) continue;
     for (int64_t tap = 0; tap < taps; ++tap) {
       const Word* const source = from + column * column_step + tap;
@@ -670,8 +688,8 @@ void pack_weights(const HopperGemm& s, const Tensor& w, bool conv, bool transpos
     }
   }
 }
-std::vector<std::byte> packed_weights(const HopperGemm& s, const Tensor& w, bool conv, bool transposed) {
-  std::vector<std::byte> out(size_t(s.packed_columns() * s.packed_depth() * s.element()));
+AlignedBytes packed_weights(const HopperGemm& s, const Tensor& w, bool conv, bool transposed) {
+  AlignedBytes out(size_t(s.packed_columns() * s.packed_depth() * s.element()));
   if (s.element() == 1) pack_weights<uint8_t>(s, w, conv, transposed, out);
   else if (s.element() == 2) pack_weights<uint16_t>(s, w, conv, transposed, out);
   else pack_weights<uint32_t>(s, w, conv, transposed, out);
@@ -679,11 +697,11 @@ std::vector<std::byte> packed_weights(const HopperGemm& s, const Tensor& w, bool
 }
 
 // Both prepacked weights, those of a column one behind the other.
-std::vector<std::byte> interleaved(const HopperGemm& s, const std::vector<std::byte>& packed,
-                                   const HopperGemm& shortcut, const Tensor& weights) {
-  const std::vector<std::byte> theirs = packed_weights(shortcut, weights, true, false);
+AlignedBytes interleaved(const HopperGemm& s, const AlignedBytes& packed, const HopperGemm& shortcut,
+                         const Tensor& weights) {
+  const AlignedBytes theirs = packed_weights(shortcut, weights, true, false);
   const int64_t row = s.packed_depth() * s.element(), their_row = shortcut.packed_depth() * s.element();
-  std::vector<std::byte> out;
+  AlignedBytes out;
   out.reserve(packed.size() + theirs.size());
   for (int64_t r = 0; r < s.packed_columns(); ++r) {
     out.insert(out.end(), packed.begin() + r * row, packed.begin() + (r + 1) * row);

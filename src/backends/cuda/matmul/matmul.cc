@@ -85,10 +85,10 @@ std::vector<Config> configs(const Problem& problem, const GpuProperties& gpu) {
 }
 
 // Prepacks matrices of n rows or columns by k of sums as [matrices, n, padded k]; `transposed`: they come as [k, n].
-std::vector<std::byte> packed(const Tensor& b, bool transposed, int64_t n, int64_t k, int64_t padded) {
+AlignedBytes packed(const Tensor& b, bool transposed, int64_t n, int64_t k, int64_t padded) {
   const size_t size = size_t(size_of(b.dtype()));
   const int64_t matrices = n * k == 0 ? 0 : b.count() / (n * k);
-  std::vector<std::byte> out(size_t(matrices * n * padded) * size);
+  AlignedBytes out(size_t(matrices * n * padded) * size);
   for (int64_t matrix = 0; matrix < matrices; ++matrix) {
     const std::byte* from = b.raw().data() + size_t(matrix * n * k) * size;
     std::byte* to = out.data() + size_t(matrix * n * padded) * size;

@@ -187,13 +187,13 @@ void compile_behind_sums(const Problem& problem, const Config&, const Device& de
 // The code: the kernel behind the sums, and then the note.
 Packed build_integers(const Problem& problem, const Config& config, const Device& device) {
   const CublasLtIntegers integers = cuda::cublaslt_integers(problem);
-  const cuda::Recipe::Work work = cuda::work_behind_sums(problem, integers, cuda::properties_of(device));
+  cuda::Recipe::Work work = cuda::work_behind_sums(problem, integers, cuda::properties_of(device));
   const CublasLt& library = device.gpu->cublaslt();
   const CublasLtRun run(library, integers.product, CublasLtChoice::parse(config.text));
   const Made made{library.version(), run.workspace()};
   Packed packed;
-  packed.bytes.assign(work.packed.begin(), work.packed.end());
-  packed.consumed = work.consumed;
+  packed.bytes = std::move(work.packed);
+  packed.consumed = std::move(work.consumed);
   packed.code = cuda::make_bundle(work.jobs, device.gpu->compiler(), device.architecture);
   const size_t at = packed.code.size();
   packed.code.resize(at + sizeof made);

@@ -238,12 +238,12 @@ std::string between_text(const Problem& problem, std::vector<Slot>& slots) {
 }
 
 // What is packed of weights in blocks.
-std::vector<std::byte> packed_blocks(const Problem& problem, int bits, bool transposed) {
+AlignedBytes packed_blocks(const Problem& problem, int bits, bool transposed) {
   const Sizes s = sizes_of(problem);
   const Blocks blocks = blocks_of(problem, bits);
   const ops::BlockedMatrix matrix = blocked_weights(problem, *blocked(problem), weights_at(problem));
   if (bits == 4 && !fits_4_bits(problem)) fail(ErrorKind::bad_file, "weights of more than 4 bits");
-  std::vector<std::byte> out(size_t(blocks.bytes), std::byte{0});
+  AlignedBytes out(size_t(blocks.bytes), std::byte{0});
   std::vector<std::byte> turned;  // as rows of columns
   const std::byte* integers = matrix.integers.raw().data();
   if (!transposed) {

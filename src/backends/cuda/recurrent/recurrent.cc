@@ -121,9 +121,9 @@ std::string function_text(const Recurrent& op, size_t which) {
 
 // [direction][block][turn][k][thread]: thread t has column t / parts of the turn, and of the state's elements four of
 // every four times `parts`.
-std::vector<std::byte> packed_weights(const Sizes& s, const Shares& shares, const Tensor& r) {
+AlignedBytes packed_weights(const Sizes& s, const Shares& shares, const Tensor& r) {
   const int64_t threads = shares.threads(), turns = shares.turns(s.gates);
-  std::vector<std::byte> out(size_t(s.directions * shares.blocks * turns * shares.depth * threads) * sizeof(float));
+  AlignedBytes out(size_t(s.directions * shares.blocks * turns * shares.depth * threads) * sizeof(float));
   float* to = reinterpret_cast<float*>(out.data());
   for (int64_t d = 0; d < s.directions; ++d)
     for (int64_t block = 0; block < shares.blocks; ++block)

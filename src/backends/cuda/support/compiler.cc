@@ -2,6 +2,7 @@
 #include "backends/cuda/support/compiler.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 
 #include "backends/cuda/support/compile_processes.h"
@@ -286,12 +287,16 @@ Cubin Compiler::find_or_run(const KernelSource& source, const std::string& archi
     return processes_.lock();
   }();
   Compiled made;
+  const auto start = std::chrono::steady_clock::now();
   if (!processes || !processes->compile(source.text, source.options, architecture, made.log, made.cubin))
     made = compile_here(source, architecture);
   const std::string& log = made.log;
   cubin.bytes = std::move(made.cubin);
   cubin.kernels = parse_resources(log);
   cubin.losses = parse_losses(log);
+  temper::log(LogLevel::debug, "compiled ", cubin.kernels.empty() ? "a text" : cubin.kernels[0].name, " for ",
+              architecture, " in ", std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(),
+              " s");
   if (!path.empty() && keeps_) {
     std::string body = hex(log.size()) + log;
     body.append(reinterpret_cast<const char*>(cubin.bytes.data()), cubin.bytes.size());
