@@ -235,7 +235,83 @@ bool fuse_rows(Graph& graph, NodeId id, bool may_give, const FusionTaken& taken,
   return false;
 }
 
+// A product without the residual that its epilogue added at the end.
+struct WithoutResidual {
+  ops::MatMul product;
+  std::vector<ValueId> inputs;
+  ValueId residual;
+  Program sum;  // of both, in f32
+};
+
+// The product of 16 bits that `user` alone reads as `value`, where its epilogue ends with the sum in f32 of a tensor
+// of its shape.
+std::optional<WithoutResidual> without_residual(const Graph& graph, ValueId value, NodeId user) {
+  const Node* node = graph.producer(value);
+  const auto* product = node ? node->op.get_if<ops::MatMul>() : nullptr;
+  const auto& users = graph.value(value).users;
+  const TensorType& type = graph.type(value);
+  if (!product || (type.dtype != DType::f16 && type.dtype != DType::bf16) || graph.is_output(value) ||
+      !std::all_of(users.begin(), users.end(), [&](NodeId u) { return u == user; }))
+    return std::nullopt;
+  const Program& epilogue = product->epilogue;
+  const int inputs = epilogue.inputs, rounding = epilogue.result();
+  const auto step_of = [&](int v) { return v < inputs ? nullptr : &epilogue.steps[size_t(v - inputs)]; };
+  const auto reads = [&](int v) {
+    int64_t count = 0;
+    for (const Step& step : epilogue.steps) count += std::count(step.args.begin(), step.args.end(), v);
+    return count;
+  };
+  const Step* last = step_of(rounding);
+  const Step* sum = last && last->op == Scalar::cast && last->dtype == type.dtype ? step_of(last->args[0]) : nullptr;
+  if (!sum || sum->op != Scalar::add || sum->dtype != DType::f32 || last->args[0] != rounding - 1) return std::nullopt;
+  for (const size_t side : {1, 0}) {
+    int added = sum->args[side];
+    const Step* widening = step_of(added);
+    if (widening && (widening->op != Scalar::cast || reads(added) != 1)) continue;
+    if (widening) added = widening->args[0];
+    if (added < 1 || added >= inputs || reads(added) != 1) continue;
+    const ValueId residual = node->inputs[node->inputs.size() - size_t(inputs - added)];
+    if (graph.type(residual).shape != type.shape || ops::row_dtype(graph.type(residual).dtype) != DType::f32) continue;
+    WithoutResidual out{*product, {node->inputs.begin(), node->inputs.end() - (inputs - 1)}, residual, {2, {}}};
+    BoundProgram bound{epilogue, {ValueId{}}, 1, accumulator_dtype(graph, *node)};
+    bound.inputs.insert(bound.inputs.end(), node->inputs.end() - (inputs - 1), node->inputs.end());
+    bound.program.steps.resize(bound.program.steps.size() - 2);
+    bound.program.push({Scalar::cast, type.dtype, {sum->args[1 - side], -1, -1}});
+    tidy(graph, bound);
+    out.product.epilogue = bound.program;
+    out.inputs.insert(out.inputs.end(), bound.inputs.begin() + 1, bound.inputs.end());
+    std::array<int, 3> both{0, 1, -1};
+    for (int i = 0; i < 2; ++i)
+      if (graph.type(i == 0 ? value : residual).dtype != DType::f32)
+        both[size_t(i)] = out.sum.push({Scalar::cast, DType::f32, {i, -1, -1}});
+    out.sum.push({Scalar::add, DType::f32, both});
+    return out;
+  }
+  return std::nullopt;
+}
+
+// A residual sum of 16 bits that only a normalisation reads, in f32, is made there: it is then never rounded, and what
+// is rounded in its place, the product, is the smaller of both. As many bytes are read and written. A normalisation
+// that one node reads may yet go into that, which a sum would forbid (fuse_few_rows): as at the end of a decoder.
+void move_residual(Graph& graph, NodeId id, const FusionTaken& taken) {
+  const Node& node = graph.node(id);
+  const ValueId value = node.inputs[0];
+  const Node* widening = graph.producer(value);
+  if (!widening || !only_widens(graph, *widening) || !graph.has_single_use(value)) return;
+  const auto behind = behind_rows(graph, node.outputs[0], DType::f32);
+  const ValueId result = behind ? behind->first : node.outputs[0];
+  if (graph.has_single_use(result)) return;
+  const ValueId rounded = widening->inputs[0];
+  const auto found = without_residual(graph, rounded, graph.value(value).producer);
+  if (!found || !taken(graph, ops::FusedNormalize{found->sum, node.op.get<ops::Normalize>(), {}, false},
+                       {rounded, found->residual}))
+    return;
+  const ValueId product = graph.add_single(found->product, found->inputs, graph.producer(rounded)->name);
+  graph.rewrite(value, ops::Pointwise{found->sum}, {product, found->residual}, widening->name);
+}
+
 bool fuse_normalize(Graph& graph, NodeId id, const FusionTaken& taken) {
+  move_residual(graph, id, taken);
   const auto op = graph.node(id).op.get<ops::Normalize>();
   return fuse_rows(graph, id, true, taken, [&](const Program& prologue, const Program& epilogue, bool gives_input) {
     return ops::FusedNormalize{prologue, op, epilogue, gives_input};

@@ -33,7 +33,9 @@ std::string drawn_lines(int count, uint32_t seed) {
     std::string line = concat(softmax ? "fused_softmax(" : "fused_normalize(", in, '[', shape, ']');
     if (residual) line += concat(", ", in, '[', shape, ']');
     line += concat(", ", scale, '[', row, "]) prologue=\"");
-    if (residual) line += concat("(2) 2=cast.f32(0) 3=cast.f32(1) 4=add.f32(2,3) 5=cast.", in, "(4)\"");
+    // Sums of 16 bits are rounded to them, or are f32 behind the prologue.
+    const std::string rounded = below(2) ? concat(" 5=cast.", in, "(4)") : "";
+    if (residual) line += concat("(2) 2=cast.f32(0) 3=cast.f32(1) 4=add.f32(2,3)", rounded, '"');
     else line += "(1)\"";
     line += softmax ? " axis=1" : image ? concat(" axes=[1,2,3] groups=", groups) : " axes=[1]";
     if (!softmax && below(4) == 0) line += " center=false";
@@ -75,6 +77,27 @@ TEST(CudaRowPrograms, GoFromRowToRow) {
   TEMPER_NEEDS_GPU(gpu);
   TEMPER_NEEDS_NVRTC(compiler);
   testing::check_lines("many rows", kManyRows, *compiler, gpu, {.recipes = "cuda."});
+}
+
+// Where rows are few for warps with one each, a row is offered to more threads, too: residual sums as in BERT, and rows
+// that do not end at a vector.
+constexpr const char* kWideRows =
+    "fused_normalize(f16[5,1024], f16[5,1024], f32[1024]*, f32[1024]*) prologue=\"(2) 2=cast.f32(0) 3=cast.f32(1) "
+    "4=add.f32(2,3)\" axes=[1] epilogue=\"(3) 3=mul.f32(0,1) 4=add.f32(3,2) 5=cast.f16(4)\"\n"
+    "fused_normalize(bf16[3,777], f32[777]*) prologue=\"(1)\" axes=[1] epilogue=\"(2) 2=mul.f32(0,1) "
+    "3=cast.bf16(2)\"\n"
+    "fused_normalize(f32[8,300], f32[8,300]) prologue=\"(2) 2=add.f32(0,1)\" axes=[1] center=false "
+    "epilogue=\"(1)\" gives_input=true\n";
+const testing::CaseChoice kWide{.recipes = "cuda.normalize", .with = "wide", .properties = testing::with_sms(1)};
+
+TEST(EmulatedRowPrograms, ShareARowAmongMoreThreads) {
+  const testing::EmulatedGpu emulated;
+  testing::check_lines("wide rows", kWideRows, emulated.compiler(), emulated.gpu(), kWide);
+}
+TEST(CudaRowPrograms, ShareARowAmongMoreThreads) {
+  TEMPER_NEEDS_GPU(gpu);
+  TEMPER_NEEDS_NVRTC(compiler);
+  testing::check_lines("wide rows", kWideRows, *compiler, gpu, kWide);
 }
 
 TEST(CudaRowPrograms, AgreeWithTheReferenceOnDrawnShapes) {

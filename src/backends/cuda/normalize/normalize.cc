@@ -170,7 +170,7 @@ struct Shares {
   }
 };
 
-constexpr std::string_view kOnce = "once", kTwice = "twice";
+constexpr std::string_view kOnce = "once", kTwice = "twice", kWide = "wide";
 
 // In one launch: the blocks of a cluster hold a tile of a sample.
 struct Once {
@@ -245,7 +245,8 @@ Recipe::Work twice_work(const Problem& problem, const Config& config, const Grou
   return out;
 }
 
-// Of groups that cross a block, one launch or two; both where it is not known which is faster.
+// Of groups that cross a block, one launch or two, and of some hundred rows a warp or more for each; both where it is
+// not known which is faster.
 std::vector<Config> configs(const Problem& problem, const GpuProperties& gpu) {
   if (problem.op.is<ops::GatheredNormalize>()) return {plain_config(problem, "")};
   std::vector<Config> out;
@@ -257,6 +258,7 @@ std::vector<Config> configs(const Problem& problem, const GpuProperties& gpu) {
     };
     if (!groups) {
       add("");
+      if (may_be_wide(problem, config, rows_of(problem), gpu)) add(kWide);
     } else if (const Once once(*groups, gpu); once.is_best(*groups, gpu)) {
       add(kOnce);
     } else {
@@ -276,7 +278,11 @@ Recipe::Work work(const Problem& problem, const Config& config, const GpuPropert
       op.picked.push_back({i, rows.inputs.size() + i, problem.inputs[i].dims()[0]});
     return row_programs_work(rows, plain_config(rows, ""), op, gpu);
   }
-  if (config.text.empty()) return row_programs_work(problem, config, rows_of(problem), gpu);
+  if (config.text.empty() || config.text == kWide) {
+    RowsOp rows = rows_of(problem);
+    rows.wide = config.text == kWide;
+    return row_programs_work(problem, config, rows, gpu);
+  }
   const auto groups = groups_of(problem, config);
   if (!groups) fail(ErrorKind::bad_file, "no configuration '", config.text, "' for ", problem.text());
   return config.text == kOnce ? Once(*groups, gpu).work(problem, config, *groups)
@@ -290,7 +296,7 @@ bool takes_parts(const Problem& problem, const Config& config) {
   for (const Port& port : problem.outputs)
     if (port.pitch) return false;
   if (!problem.inputs[0].pitch) return true;
-  if (config.text.empty()) return false;
+  if (config.text.empty() || config.text == kWide) return false;
   const auto groups = groups_of(problem, config);
   return groups && groups->images && groups->rows.prologue.inputs == 1 && groups->pitch % groups->vector == 0 &&
          small_positions(groups->positions * groups->pitch);
@@ -299,6 +305,6 @@ bool takes_parts(const Problem& problem, const Config& config) {
 }  // namespace
 
 extern const Recipe normalize_recipe;
-const Recipe normalize_recipe{"cuda.normalize", 8, supports, configs, work, {}, takes_parts};
+const Recipe normalize_recipe{"cuda.normalize", 9, supports, configs, work, {}, takes_parts};
 
 }  // namespace temper::cuda

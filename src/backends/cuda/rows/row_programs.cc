@@ -58,12 +58,13 @@ struct Shares {
   }
 };
 
-Shares shares_of(int64_t rows, int64_t n, int64_t vector, bool aligned, const GpuProperties& gpu) {
+// `wide`: as many threads share a row as it has vectors, so that all of it is on its way at once.
+Shares shares_of(int64_t rows, int64_t n, int64_t vector, bool aligned, bool wide, const GpuProperties& gpu) {
   Shares out;
   // A row that does not begin at a vector touches one more.
   const int64_t vectors = ceil_div(n + (aligned ? 0 : vector - 1), vector), most = std::max<int64_t>(1, 32 / vector);
   const auto power = [](int64_t x) { return int64_t(std::bit_ceil(uint64_t(std::max<int64_t>(x, 1)))); };
-  if (rows <= 2 * gpu.sms && vectors <= 256 * most) out.threads = std::min<int64_t>(power(vectors), 256);  // at once
+  if (wide && vectors <= 256 * most) out.threads = std::min<int64_t>(power(vectors), 256);
   else if (vectors <= 32 * most)
     out.threads = std::min<int64_t>(power(ceil_div(vectors, std::min<int64_t>(most, 2))), 32);
   else out.threads = std::min<int64_t>(power(ceil_div(vectors, most)), 512);
@@ -94,6 +95,19 @@ Support supports_rows(const Problem& problem, const RowsOp& op) {
   if (op.prologue.inputs > 1 && n > kMostHeldRow) return refused("a sum of rows of ", n, ", which are read again");
   if (op.prologue.steps.size() + op.epilogue.steps.size() > kMostSteps) return refused("programs of too many steps");
   return supported();
+}
+
+static bool is_wide(const RowTexts& texts, const RowsOp& op, const GpuProperties& gpu) {
+  return op.wide || texts.rows <= 2 * gpu.sms;
+}
+
+bool may_be_wide(const Problem& problem, const Config& config, const RowsOp& op, const GpuProperties& gpu) {
+  if (element_count(problem.inputs[0].dims()) == 0) return false;
+  const RowTexts texts(problem, config, op);
+  const int64_t vector = 16 / size_of(problem.inputs[0].type.dtype), warp = 32;
+  // With more rows an SM has warps enough, each with a row of its own.
+  return texts.contiguous && !is_wide(texts, op, gpu) && texts.rows <= 8 * gpu.sms && texts.n > warp * vector &&
+         texts.n <= kMostHeldRow;
 }
 
 std::vector<Config> row_configs(const Problem& problem) {
@@ -331,7 +345,7 @@ Recipe::Work row_programs_work(const Problem& problem, const Config& config, con
   while (vector > 1 && vector > n) vector /= 2;
   Shares shares;
   if (texts.contiguous && given_dtype(problem, op) != DType::f64 && small_positions(std::max(rows, n)))
-    shares = shares_of(rows, n, vector, texts.aligned(vector), gpu);
+    shares = shares_of(rows, n, vector, texts.aligned(vector), is_wide(texts, op, gpu), gpu);
   if (!shares.held) {
     vector = 1;
     // Threads share a row where its elements are neighbours, or where there are too few rows to fill a GPU.
