@@ -107,9 +107,7 @@ MixedSearch keep_budget(const ModelSource& source, BuildOptions& build, const Bu
   if (!parts || !(parts->bytes || parts->half || parts->tf32))
     fail(ErrorKind::usage,
          "--max-drop is a budget for --precision int8, fp8, fp16, bf16 or tf32, 8 bits with 16, or best");
-  if (!parts->bytes && !options.raise_to.empty() && options.raise_to != "fp32")
-    fail(ErrorKind::usage, "--raise-to ", options.raise_to, " belongs to --precision int8 and fp8; layers in ",
-         precision, " go back to fp32");
+  check_raise_to(options.raise_to, std::span(&precision, 1));
   const std::optional<DType> half = raised_to(options.raise_to, precision, build.device);
   Judged judged(source, build, options);
   build.preprocess = judged.data.preprocess();

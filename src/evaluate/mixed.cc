@@ -30,6 +30,13 @@ std::optional<DType> raised_to(const std::string& text, const std::string& preci
   return computes_bf16(device) ? std::optional(DType::bf16) : std::nullopt;
 }
 
+void check_raise_to(const std::string& text, std::span<const std::string> precisions) {
+  if (text.empty() || text == "fp32") return;
+  for (const std::string& precision : precisions)
+    if (const auto parts = parts_of(precision); parts && parts->bytes) return;
+  fail(ErrorKind::usage, "--raise-to ", text, " belongs to --precision int8 and fp8; other layers go back to fp32");
+}
+
 void check_metric(const std::optional<Metric>& metric, std::optional<double> max_drop, const Graph& imported,
                   const Dataset& data, const std::string& classes, int64_t samples) {
   std::vector<std::string> names;

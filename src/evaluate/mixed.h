@@ -5,6 +5,7 @@
 #include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "bench/table.h"
@@ -34,6 +35,9 @@ void check_metric(const std::optional<Metric>& metric, std::optional<double> max
 // or with int8 alone BF16 if the device can. Nothing where that is FP32 at once, and for a precision that does not
 // quantize. Throws Error{usage} for another name, or unsupported.
 std::optional<DType> raised_to(const std::string& text, const std::string& precision, const std::string& device);
+
+// Throws Error{usage} where --raise-to names a precision that none of these raises layers to.
+void check_raise_to(const std::string& text, std::span<const std::string> precisions);
 
 struct MixedSearch {
   std::string precision = "int8";  // of the layers that are not raised

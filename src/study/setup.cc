@@ -118,6 +118,7 @@ StudySetup set_up(const StudyOptions& options) {
   const auto& asked = options.precisions;
   if (precisions.size() == 1 && !skipped.empty() && std::find(asked.begin(), asked.end(), "fp32") == asked.end())
     fail(ErrorKind::unsupported, "--precision ", joined(asked), ": ", skipped[0], ", and nothing else was asked for");
+  check_raise_to(options.raise_to, precisions);
   for (const std::string& precision : precisions)
     raised_to(options.raise_to, precision, device);  // refuses what does not go together
   for (const std::string& text : skipped) log(LogLevel::warning, text);

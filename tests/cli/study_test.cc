@@ -276,6 +276,7 @@ TEST(StudyVerb, WrongUseEndsWithOneMessage) {
   refused(2, "--data x.npy --max-drop 101%", "like 0.5%");
   refused(2, "--data x.npy --metric bleu", "there are top1");
   refused(2, "--data x.npy --raise-to fp32", "give --max-drop");
+  refused(2, "--data x.npy --precision fp32 --max-drop 1% --raise-to bf16", "belongs to --precision int8 and fp8");
   refused(2, "--data x.npy --shapes other=1x8", "which the model does not have");
   refused(2, "--data x.npy --shapes x=4x8 --batch 2", "--batch 2 contradicts --shapes, which says a batch of 4");
   refused(2, "--data x.npy --buckets 1,8", "a study is of one batch; leave --buckets out");
