@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "graph/graph.h"
 #include "graph/ops/bit_cast.h"
 #include "graph/ops/constant_strings.h"
