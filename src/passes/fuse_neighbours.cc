@@ -244,13 +244,14 @@ struct WithoutResidual {
 };
 
 // The product of 16 bits that `user` alone reads as `value`, where its epilogue ends with the sum in f32 of a tensor
-// of its shape.
+// of its shape. Products of 8 bits are farther off than that sum is rounded.
 std::optional<WithoutResidual> without_residual(const Graph& graph, ValueId value, NodeId user) {
   const Node* node = graph.producer(value);
   const auto* product = node ? node->op.get_if<ops::MatMul>() : nullptr;
   const auto& users = graph.value(value).users;
   const TensorType& type = graph.type(value);
-  if (!product || (type.dtype != DType::f16 && type.dtype != DType::bf16) || graph.is_output(value) ||
+  if (!product || (type.dtype != DType::f16 && type.dtype != DType::bf16) ||
+      graph.type(node->inputs[0]).dtype != type.dtype || graph.is_output(value) ||
       !std::all_of(users.begin(), users.end(), [&](NodeId u) { return u == user; }))
     return std::nullopt;
   const Program& epilogue = product->epilogue;
