@@ -2,6 +2,7 @@
 // Normalisation and softmax with programs around them, on shapes that are drawn: lengths around powers of two, odd
 // ones, one element, few and many rows, dtypes in all pairs, broadcasts of every kind. TEMPER_EMULATED=N takes N shapes
 // where there is no GPU, all takes 400.
+#include <algorithm>
 #include <random>
 
 #include "../../draw.h"
@@ -79,25 +80,49 @@ TEST(CudaRowPrograms, GoFromRowToRow) {
   testing::check_lines("many rows", kManyRows, *compiler, gpu, {.recipes = "cuda."});
 }
 
-// Where rows are few for warps with one each, a row is offered to more threads, too: residual sums as in BERT, and rows
-// that do not end at a vector.
-constexpr const char* kWideRows =
+// Lines of which more threads for a row are offered, too, on a GPU of one SM: rows are few for warps with one each
+// (residual sums as in BERT, rows that do not end at a vector), or fill the registers of a warp.
+constexpr std::string_view kWideRows[] = {
     "fused_normalize(f16[5,1024], f16[5,1024], f32[1024]*, f32[1024]*) prologue=\"(2) 2=cast.f32(0) 3=cast.f32(1) "
-    "4=add.f32(2,3)\" axes=[1] epilogue=\"(3) 3=mul.f32(0,1) 4=add.f32(3,2) 5=cast.f16(4)\"\n"
+    "4=add.f32(2,3)\" axes=[1] epilogue=\"(3) 3=mul.f32(0,1) 4=add.f32(3,2) 5=cast.f16(4)\"\n",
     "fused_normalize(bf16[3,777], f32[777]*) prologue=\"(1)\" axes=[1] epilogue=\"(2) 2=mul.f32(0,1) "
-    "3=cast.bf16(2)\"\n"
-    "fused_normalize(f32[8,300], f32[8,300]) prologue=\"(2) 2=add.f32(0,1)\" axes=[1] center=false "
-    "epilogue=\"(1)\" gives_input=true\n";
+    "3=cast.bf16(2)\"\n",
+    "fused_normalize(f32[8,300], f32[8,300]) prologue=\"(2) 2=add.f32(0,1)\" axes=[1] center=false epilogue=\"(1)\" "
+    "gives_input=true\n",
+    "fused_normalize(f16[20,1024], f16[20,1024], f32[1024]*, f32[1024]*) prologue=\"(2) 2=cast.f32(0) 3=cast.f32(1) "
+    "4=add.f32(2,3)\" axes=[1] epilogue=\"(3) 3=mul.f32(0,1) 4=add.f32(3,2) 5=cast.f16(4)\"\n"};
 const testing::CaseChoice kWide{.recipes = "cuda.normalize", .with = "wide", .properties = testing::with_sms(1)};
+std::string wide_lines() {
+  std::string out;
+  for (std::string_view line : kWideRows) out += line;
+  return out;
+}
+
+bool is_wide_offered(std::string_view line, int sms) {
+  const auto lines = parse_cases(std::string(line));
+  const auto inputs = make_case_inputs(lines[0], 1);
+  const auto configs =
+      testing::recipe_named("cuda.normalize").configs(make_case_problem(lines[0], inputs, 1), testing::with_sms(sms));
+  return std::any_of(configs.begin(), configs.end(), [](const Config& config) { return config.text == "wide"; });
+}
+TEST(RowPrograms, OfferMoreThreadsForARowWhereRowsAreFewOrFillTheRegisters) {
+  for (std::string_view line : kWideRows) EXPECT_TRUE(is_wide_offered(line, 1)) << line;
+  EXPECT_FALSE(is_wide_offered(kWideRows[0], 132)) << "they have them unasked";
+  EXPECT_FALSE(
+      is_wide_offered("fused_normalize(f16[20,768], f32[768]*) prologue=\"(1)\" axes=[1] epilogue=\"(2) "
+                      "2=mul.f32(0,1) 3=cast.f16(2)\"\n",
+                      1))
+      << "each warp has room for what rows have in common";
+}
 
 TEST(EmulatedRowPrograms, ShareARowAmongMoreThreads) {
   const testing::EmulatedGpu emulated;
-  testing::check_lines("wide rows", kWideRows, emulated.compiler(), emulated.gpu(), kWide);
+  testing::check_lines("wide rows", wide_lines(), emulated.compiler(), emulated.gpu(), kWide);
 }
 TEST(CudaRowPrograms, ShareARowAmongMoreThreads) {
   TEMPER_NEEDS_GPU(gpu);
   TEMPER_NEEDS_NVRTC(compiler);
-  testing::check_lines("wide rows", kWideRows, *compiler, gpu, kWide);
+  testing::check_lines("wide rows", wide_lines(), *compiler, gpu, kWide);
 }
 
 TEST(CudaRowPrograms, AgreeWithTheReferenceOnDrawnShapes) {

@@ -58,16 +58,18 @@ struct Shares {
   }
 };
 
-// `wide`: as many threads share a row as it has vectors, so that all of it is on its way at once.
+// `wide`: more threads than a warp that is alone would be; for some hundred rows as many as a row has vectors, so that
+// all of it is on its way at once.
 Shares shares_of(int64_t rows, int64_t n, int64_t vector, bool aligned, bool wide, const GpuProperties& gpu) {
   Shares out;
   // A row that does not begin at a vector touches one more.
   const int64_t vectors = ceil_div(n + (aligned ? 0 : vector - 1), vector), most = std::max<int64_t>(1, 32 / vector);
   const auto power = [](int64_t x) { return int64_t(std::bit_ceil(uint64_t(std::max<int64_t>(x, 1)))); };
-  if (wide && vectors <= 256 * most) out.threads = std::min<int64_t>(power(vectors), 256);
+  if (rows <= (wide ? 8 : 2) * gpu.sms && vectors <= 256 * most) out.threads = std::min<int64_t>(power(vectors), 256);
   else if (vectors <= 32 * most)
     out.threads = std::min<int64_t>(power(ceil_div(vectors, std::min<int64_t>(most, 2))), 32);
   else out.threads = std::min<int64_t>(power(ceil_div(vectors, most)), 512);
+  if (wide && rows > 8 * gpu.sms) out.threads = std::min<int64_t>(2 * out.threads, 512);
   out.items = ceil_div(vectors, out.threads);
   out.held = out.items * vector <= kMostHeld;
   out.block = std::max<int64_t>(out.threads, rows * out.threads <= int64_t(gpu.sms) * 128 ? 32 : 128);
@@ -95,19 +97,6 @@ Support supports_rows(const Problem& problem, const RowsOp& op) {
   if (op.prologue.inputs > 1 && n > kMostHeldRow) return refused("a sum of rows of ", n, ", which are read again");
   if (op.prologue.steps.size() + op.epilogue.steps.size() > kMostSteps) return refused("programs of too many steps");
   return supported();
-}
-
-static bool is_wide(const RowTexts& texts, const RowsOp& op, const GpuProperties& gpu) {
-  return op.wide || texts.rows <= 2 * gpu.sms;
-}
-
-bool may_be_wide(const Problem& problem, const Config& config, const RowsOp& op, const GpuProperties& gpu) {
-  if (element_count(problem.inputs[0].dims()) == 0) return false;
-  const RowTexts texts(problem, config, op);
-  const int64_t vector = 16 / size_of(problem.inputs[0].type.dtype), warp = 32;
-  // With more rows an SM has warps enough, each with a row of its own.
-  return texts.contiguous && !is_wide(texts, op, gpu) && texts.rows <= 8 * gpu.sms && texts.n > warp * vector &&
-         texts.n <= kMostHeldRow;
 }
 
 std::vector<Config> row_configs(const Problem& problem) {
@@ -319,20 +308,54 @@ Job RowTexts::job(std::string_view file, std::string_view entry, int64_t vector,
   return job;
 }
 
-// Decides what stays in registers besides a row: what all rows have in common, and the next row. Gives whether the
-// former may be loaded before the previous kernel has ended.
-static bool stay_in_registers(Shares& shares, const RowTexts::Held& words, int64_t vector, bool aligned, int64_t rows,
-                              const GpuProperties& gpu) {
+namespace {
+
+// How rows that lie without gaps are shared out, V elements at a time; not `held` where they do not stay in registers.
+struct Sharing {
+  Shares shares;
+  int64_t vector = 1;
+  bool full = false, early = false;  // FULL and EARLY of row_programs.cuh
+};
+
+// Decides what stays in registers besides a row: what all rows have in common, and the next row.
+void stay_in_registers(Sharing& out, const RowTexts::Held& words, bool aligned, int64_t rows,
+                       const GpuProperties& gpu) {
   constexpr int64_t kRegisters = 65536, kMost = 168, kOwn = 44;  // of an SM; of a thread; addresses and sums
+  Shares& shares = out.shares;
   const int64_t given = shares.items * words.given, fixed = shares.items * words.fixed,
-                needed = kOwn + shares.items * vector + given;
+                needed = kOwn + shares.items * out.vector + given;
   shares.fixed_held = aligned && fixed > 0 && needed + fixed <= kMost;
   const int64_t all = round_up(needed + (shares.fixed_held ? fixed : 0), int64_t(8)),
                 blocks = std::min(kRegisters / (all * shares.block), 2048 / shares.block);
   shares.loop = aligned && all <= kMost && blocks > 0 &&
                 ceil_div(rows * shares.threads, shares.block) > blocks * int64_t(gpu.sms);
   if (shares.loop) shares.least = blocks;
-  return shares.fixed_held && words.constant;
+  out.early = shares.fixed_held && words.constant;
+}
+
+Sharing sharing_of(const Problem& problem, const RowTexts& texts, const RowsOp& op, bool wide,
+                   const GpuProperties& gpu) {
+  Sharing out;
+  out.vector = 16 / size_of(problem.inputs[0].type.dtype);
+  while (out.vector > 1 && out.vector > texts.n) out.vector /= 2;
+  if (!texts.contiguous || given_dtype(problem, op) == DType::f64 || !small_positions(std::max(texts.rows, texts.n)))
+    return out;
+  const bool aligned = texts.aligned(out.vector);
+  out.shares = shares_of(texts.rows, texts.n, out.vector, aligned, wide, gpu);
+  if (!out.shares.held) return out;
+  out.full = aligned && texts.n == out.shares.threads * out.shares.items * out.vector;
+  stay_in_registers(out, texts.held(out.vector), aligned, texts.rows, gpu);
+  return out;
+}
+
+}  // namespace
+
+bool may_be_wide(const Problem& problem, const Config& config, const RowsOp& op, const GpuProperties& gpu) {
+  if (element_count(problem.inputs[0].dims()) == 0) return false;
+  const RowTexts texts(problem, config, op);
+  const Sharing usual = sharing_of(problem, texts, op, false, gpu), wide = sharing_of(problem, texts, op, true, gpu);
+  if (!usual.shares.held || !wide.shares.held || usual.shares.threads == wide.shares.threads) return false;
+  return texts.rows <= 8 * gpu.sms || (wide.shares.fixed_held && !usual.shares.fixed_held);
 }
 
 Recipe::Work row_programs_work(const Problem& problem, const Config& config, const RowsOp& op,
@@ -341,11 +364,7 @@ Recipe::Work row_programs_work(const Problem& problem, const Config& config, con
   if (element_count(problem.inputs[0].dims()) == 0) return out;
   const RowTexts texts(problem, config, op);
   const int64_t n = texts.n, rows = texts.rows;
-  int64_t vector = 16 / size_of(problem.inputs[0].type.dtype);
-  while (vector > 1 && vector > n) vector /= 2;
-  Shares shares;
-  if (texts.contiguous && given_dtype(problem, op) != DType::f64 && small_positions(std::max(rows, n)))
-    shares = shares_of(rows, n, vector, texts.aligned(vector), is_wide(texts, op, gpu), gpu);
+  auto [shares, vector, full, early] = sharing_of(problem, texts, op, op.wide, gpu);
   if (!shares.held) {
     vector = 1;
     // Threads share a row where its elements are neighbours, or where there are too few rows to fill a GPU.
@@ -354,11 +373,6 @@ Recipe::Work row_programs_work(const Problem& problem, const Config& config, con
                          : rows >= 16384 || n < 64 ? 1
                          : n > 1024 && rows < 256  ? 256
                                                    : 32};
-  }
-  bool full = false, early = false;
-  if (shares.held) {
-    full = texts.aligned(vector) && n == shares.threads * shares.items * vector;
-    early = stay_in_registers(shares, texts.held(vector), vector, texts.aligned(vector), rows, gpu);
   }
   Job job = texts.job(concat(op.entry, '/', op.entry), op.entry, vector, shares.held,
                       shares.constants(full, early, !shares.held || op.exact));

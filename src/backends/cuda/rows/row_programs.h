@@ -25,7 +25,7 @@ struct RowsOp {
   std::string constants;                   // text that comes before the kernel's own
   double number = 0;                       // a constant of the op: epsilon
   std::vector<PickedRow> picked;           // where there is one row
-  bool wide = false;                       // a row has many threads even where there are more rows than SMs
+  bool wide = false;                       // a row has more threads than it has unasked
   bool exact = true;                       // sums keep the digits of f32; else those of 16 bits, where a row is held
 };
 
@@ -36,8 +36,9 @@ DType given_dtype(const Problem& problem, const RowsOp& op);
 Support supports_rows(const Problem& problem, const RowsOp& op);
 constexpr int64_t kMostHeldRow = 24000;  // elements of a row that stay in registers, however it begins
 
-// Whether there are too few rows for a warp each to fill the GPU, and too many for each to have a block unasked: a
-// configuration with RowsOp::wide may then be the faster one.
+// Whether a configuration with RowsOp::wide may be the faster one: where there are too few rows for a warp each to fill
+// the GPU, and too many for each to have a block unasked; and where more threads have room in their registers for what
+// all rows have in common.
 bool may_be_wide(const Problem& problem, const Config& config, const RowsOp& op, const GpuProperties& gpu);
 
 // Tensors of the output's shape share a layout, others are plain.
