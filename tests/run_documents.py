@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The commands of the notes run as they stand, each page in a folder of its own.
 
-usage: run_documents.py PROGRAM PYTHON [PAGE...]     `temper` and `python3` mean these; the checkout's folders are at hand
+usage: run_documents.py PROGRAM PYTHON [--sanitized] [PAGE...]     `temper` and `python3` mean these; the checkout's folders are at hand
 
+--sanitized: blocks that compile a program against Temper's libraries are left out, as it would need the sanitizer's runtime, too.
 Blocks with a script that imports tensorrt need the package temper in that Python (PYTHONPATH); without it they are left out.
 """
 import functools
@@ -28,8 +29,10 @@ def has_package(python):
     return subprocess.run([python, "-c", "import temper"], capture_output=True).returncode == 0
 
 
-def run(page, program, python):
+def run(page, program, python, sanitized):
     blocks = list(commands(page.read_text()))
+    if sanitized:
+        blocks = [block for block in blocks if not re.search(r"\bg\+\+ ", block)]
     if not has_package(python):
         print(f"{page.relative_to(ROOT)}: {python} has no package temper; blocks that import tensorrt are left out")
         blocks = [block for block in blocks if not re.search("import tensorrt|temper.tensorrt|clients/programs", block)]
@@ -56,6 +59,7 @@ def run(page, program, python):
 if __name__ == "__main__":
     if len(sys.argv) < 3:
         sys.exit(__doc__)
-    pages = [ROOT / p for p in sys.argv[3:]] or [*sorted((ROOT / "docs/notes").glob("*.md")), ROOT / "docs/serving.md"]
-    results = [run(page, os.path.abspath(sys.argv[1]), sys.argv[2]) for page in pages]
+    sanitized = "--sanitized" in sys.argv
+    pages = [ROOT / p for p in sys.argv[3:] if p != "--sanitized"] or [*sorted((ROOT / "docs/notes").glob("*.md")), ROOT / "docs/serving.md"]
+    results = [run(page, os.path.abspath(sys.argv[1]), sys.argv[2], sanitized) for page in pages]
     sys.exit(0 if results and all(results) else 1)
