@@ -52,7 +52,8 @@ inline std::vector<Tensor> run_cuda_tactic(const Tactic& tactic, Problem problem
   const auto kernel = tactic.load(problem, config, view, device);
   kernel->prepare();
 
-  const cuda::Stream stream(device.gpu->gpu());
+  cuda::WorkStream work(device.gpu->gpu());
+  const cuda::Stream& stream = work.stream;
   std::vector<std::unique_ptr<GuardedDevice>> in, out;
   std::vector<const void*> in_pointers;
   std::vector<void*> out_pointers;
@@ -76,7 +77,7 @@ inline std::vector<Tensor> run_cuda_tactic(const Tactic& tactic, Problem problem
     out_pointers.push_back(pointer(*out.back()));
   }
   const GuardedDevice workspace(stream, kernel->workspace());
-  Buffers buffers{in_pointers, out_pointers, pointer(workspace), const_cast<cuda::Stream*>(&stream)};
+  Buffers buffers{in_pointers, out_pointers, pointer(workspace), &work};
   auto poison = [&] {
     for (const auto& buffer : out) stream.fill(buffer->address(), 0xff, buffer->bytes());
     stream.fill(workspace.address(), 0xff, workspace.bytes());
