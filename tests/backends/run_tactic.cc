@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run_tactic.h"
 
+#include <algorithm>
+#include <cstring>
+
 namespace temper::testing {
 
 int64_t layout_offset(Dims dims, Layout layout, const Dims& index, int64_t pitch) {
@@ -18,7 +21,7 @@ int64_t layout_offset(Dims dims, Layout layout, const Dims& index, int64_t pitch
 
 void store_layout(const Tensor& tensor, Layout layout, std::byte* to, int64_t pitch) {
   const size_t size = size_t(size_of(tensor.dtype()));
-  std::memset(to, pitch ? 0xff : 0, size_t(layout_bytes(tensor.dtype(), tensor.dims(), layout, pitch)));
+  std::fill_n(to, layout_bytes(tensor.dtype(), tensor.dims(), layout, pitch), pitch ? std::byte{0xff} : std::byte{0});
   for_each_index(tensor.dims(), [&](const Dims& index, int64_t i) {
     std::memcpy(to + size_t(layout_offset(tensor.dims(), layout, index, pitch)) * size,
                 tensor.raw().data() + size_t(i) * size, size);

@@ -65,7 +65,8 @@ TEST(ExplainVerb, AnIntegerPlanIsProfiledAndExplainedBesideItsFloatOne) {
   EXPECT_EQ(temper(folder, "explain f.plan --duration 50ms --asked fp32").code, 0);
   const Outcome both = temper(folder, "explain f.plan --duration 50ms --asked int8 --json" + trex(folder, "fp16"));
   ASSERT_EQ(both.code, 0) << both.err;
-  for (const auto& engine : nlohmann::json::parse(both.out).at("engines"))
+  const auto engines = nlohmann::json::parse(both.out).at("engines");
+  for (const auto& engine : engines)
     EXPECT_EQ(engine.at("asked"), engine.at("source") == "temper" ? "fp32" : "int8") << "of the file that lacks it";
 }
 
