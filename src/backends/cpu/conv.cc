@@ -215,6 +215,13 @@ Packed build(const Problem& given, const Config& config, const Device&) {
   return packed;
 }
 
+// Weights that are data go into the primitive's format in each run, behind its scratch memory.
+struct Packing {
+  DnnlCall call;
+  size_t from = 0, to = 0;
+  int64_t at = 0;
+};
+
 class ConvKernel final : public Kernel {
  public:
   ConvKernel(const Problem& problem, const Config& config, std::span<const std::byte> packed) {
@@ -280,12 +287,6 @@ class ConvKernel final : public Kernel {
   }
 
  private:
-  // Weights that are data go into the primitive's format in each run, behind its scratch memory.
-  struct Packing {
-    DnnlCall call;
-    size_t from = 0, to = 0;
-    int64_t at = 0;
-  };
   DnnlCall call_;
   std::optional<Packing> packing_;
   size_t src_ = 0, dst_ = 0, weights_ = 0, bias_ = 0, scratch_ = 0;
