@@ -11,9 +11,9 @@
 
 namespace temper {
 
-using Json = nlohmann::ordered_json;
-
 namespace {
+
+using Json = nlohmann::ordered_json;
 
 std::string signed_percent(double share) { return concat(share >= 0 ? "+" : "", percent(share)); }
 

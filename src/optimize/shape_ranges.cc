@@ -85,7 +85,7 @@ std::map<std::string, ShapeRange> complete_shapes(const Graph& graph, std::map<s
     if (every_bucket) range.min[0] = least;
   }
   if (!open.empty()) fail(ErrorKind::usage, open, ": add", missing, " (or MIN:OPT:MAX)");
-  const auto takes_them = [least, largest](const auto& shape) {
+  const auto takes_them = [least = least, largest = largest](const auto& shape) {
     const ShapeRange& range = shape.second;
     return !range.opt.empty() && (range.min[0] != range.max[0] || (least == largest && range.opt[0] == least));
   };
