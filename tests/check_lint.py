@@ -2,8 +2,9 @@
 """Runs clang-tidy (.clang-tidy) over sources of src: BUILD [--changed | FILES], without files over all of src.
 
 --changed: what the last commit and the working tree touch; a header stands for the source of its name. At most LIMIT
-sources are read then, since each takes about 20 s; the rest is named, and `./dev lint FILES` reads it. Of the rest only
-what needs a neighbour that is compiled with it (cmake/join.cmake) is said: each source includes what it takes.
+sources are read then, since each takes about 20 s; the rest is named, and `./dev lint FILES` reads it. Of the rest, and of
+tests, only what Clang does not compile is said, each alone and without precompiled headers: a source includes what it
+takes, whoever is compiled with it (cmake/join.cmake), and both compilers take it.
 
 A source that passed is not read again while its preprocessed text, the checks and clang-tidy stay as they are:
 BUILD/lint has an empty file for each such text, and the commands that clang-tidy reads."""
@@ -28,10 +29,10 @@ def git(*arguments):
     return done.stdout.split("\0")[:-1] if done.returncode == 0 else None
 
 
-def changed():
-    """Sources that the last commit or the working tree touch; None without git or without a commit before the last."""
-    touched = git("diff", "-z", "--name-only", "HEAD~1", "--", "src")
-    new = git("ls-files", "-z", "--others", "--exclude-standard", "--", "src")
+def changed(folder):
+    """Sources of a folder that the last commit or the working tree touch; None without git or without a commit before the last."""
+    touched = git("diff", "-z", "--name-only", "HEAD~1", "--", folder)
+    new = git("ls-files", "-z", "--others", "--exclude-standard", "--", folder)
     if touched is None or new is None:
         return None
     sources = {pathlib.Path(name).with_suffix(".cc").as_posix() for name in touched + new if name.endswith((".cc", ".h"))}
@@ -49,8 +50,8 @@ def commands(entries):
 
 
 def write_commands(build, entries):
-    """Writes BUILD/lint/compile_commands.json: clang-tidy cannot read headers that GCC has precompiled, and sources include
-    what they need themselves."""
+    """Writes BUILD/lint/compile_commands.json, and leaves the same in `entries`: Clang cannot read headers that GCC has
+    precompiled, and sources include what they need themselves."""
     for entry in entries:
         words = shlex.split(entry["command"])
         for at in reversed(range(len(words) - 1)):
@@ -79,12 +80,18 @@ def preprocessed(directory, command):
 
 
 def not_alone(name, known):
-    """What the compiler says of a source that is compiled without its neighbours, or nothing."""
+    """What Clang says of a source that is compiled without its neighbours, or nothing."""
     if name not in known:
         return f"{name}: no target compiles it\n"
     directory, command = known[name]
-    done = subprocess.run([*without_output(command), "-fsyntax-only"], cwd=directory, capture_output=True, text=True)
-    return f"{name} needs its neighbours:\n{done.stderr}" if done.returncode else ""
+    compiler = next(at for at, word in enumerate(command) if word.endswith("++"))
+    flags = without_output(command)[compiler + 1:]
+    if "--param" in flags:  # of GCC's memory
+        at = flags.index("--param")
+        del flags[at:at + 2]
+    quiet = ["-Wno-unknown-warning-option", "-Wno-unused-command-line-argument"]
+    done = subprocess.run(["clang++", *flags, *quiet, "-fsyntax-only"], cwd=directory, capture_output=True, text=True)
+    return f"{name} does not compile by itself with Clang:\n{done.stderr}" if done.returncode else ""
 
 
 def complaints(name, build, known, version):
@@ -106,15 +113,16 @@ def complaints(name, build, known, version):
 def main():
     build, arguments = pathlib.Path(sys.argv[1]).resolve(), sys.argv[2:]
     entries = compile_commands.entries(build)
-    known, not_here = commands(entries), not_compiled(build)
     write_commands(build, entries)
-    left = []
+    known, not_here = commands(entries), not_compiled(build)
+    left, tests = [], []
     if arguments == ["--changed"]:
-        names = changed()
+        names, tests = changed("src"), changed("tests")
         if names is None:
             print("there is no commit before this one: nothing says what changed")
             return SKIPPED
         names, left = names[:LIMIT], [name for name in names[LIMIT:] if name not in not_here]
+        tests = [name for name in tests if name in known]  # the others are texts and programs of their own
     else:
         names = arguments or sorted(name for name in known if name.startswith("src/"))
     without = sorted(not_here.intersection(names))
@@ -122,7 +130,7 @@ def main():
     version = subprocess.run(["clang-tidy", "--version"], capture_output=True, check=True).stdout
     with concurrent.futures.ThreadPoolExecutor(int(os.environ.get("JOBS", 2))) as pool:
         found = [text for text in pool.map(lambda name: complaints(name, build, known, version), names) if text]
-        found += [text for text in pool.map(lambda name: not_alone(name, known), left) if text]
+        found += [text for text in pool.map(lambda name: not_alone(name, known), left + tests) if text]
     print("".join(found) or f"{len(names)} sources are as clang-tidy wants them")
     if without:
         print(f"not read, since this build is without them: {' '.join(without)}")
