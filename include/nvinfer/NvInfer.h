@@ -145,8 +145,11 @@ class INetworkDefinition : public stand_in::Recorded {
   INetworkDefinition(IBuilder& builder, stand_in::Lines const& lines, NetworkDefinitionCreationFlags flags)
       : Recorded(lines),
         builder_(builder),
+#if TEMPER_NVINFER_API >= 1000
         flags_(flags),
-        network_(temper_nv_network_new(flags, TEMPER_NVINFER_API, lines_.log()), lines_.log()) {}
+#endif
+        network_(temper_nv_network_new(flags, TEMPER_NVINFER_API, lines_.log()), lines_.log()) {
+  }
 
   IBuilder& getBuilder() const noexcept { return builder_; }
   char const* getName() const noexcept { return temper_nv_network_name(network_.native); }
@@ -434,7 +437,9 @@ class INetworkDefinition : public stand_in::Recorded {
 
  private:
   IBuilder& builder_;
+#if TEMPER_NVINFER_API >= 1000
   NetworkDefinitionCreationFlags flags_;
+#endif
   mutable stand_in::Network network_;
 
   template <class Layer>

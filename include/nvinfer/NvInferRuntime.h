@@ -267,7 +267,12 @@ class IExecutionContext : public stand_in::Recorded {
   // native() is null, with an error in the log, where it cannot be made.
   IExecutionContext(temper_nv_engine const* native, ICudaEngine const& engine, int32_t profiles,
                     IGpuAllocator* allocator, stand_in::Lines const& lines) noexcept
-      : Recorded(lines), engine_(engine), profiles_(profiles) {
+      : Recorded(lines), engine_(engine) {
+#if TEMPER_NVINFER_API < 1000
+    profiles_ = profiles;
+#else
+    static_cast<void>(profiles);
+#endif
     temper_nv_memory memory{};
     if (allocator) memory = stand_in::memory_of(*allocator);
     context_ = temper_nv_context_new(native, allocator ? &memory : nullptr, lines_.log());
@@ -445,7 +450,9 @@ class IExecutionContext : public stand_in::Recorded {
  private:
   temper_nv_context* context_;
   ICudaEngine const& engine_;
-  int32_t profiles_;
+#if TEMPER_NVINFER_API < 1000
+  int32_t profiles_ = 0;
+#endif
   bool debug_sync_ = false, emits_ = true;
   std::size_t cache_limit_ = 0;
   ProfilingVerbosity nvtx_verbosity_ = ProfilingVerbosity::kDETAILED;
