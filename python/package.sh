@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# package.sh BUILD DIR [BYTES]: of what lies in the build folder BUILD, DIR/temper with bin/, lib/, python/ and the licences of what lib/
+# package.sh BUILD DIR [--any-size]: of what lies in the build folder BUILD, DIR/temper with bin/, lib/, python/ and the licences of what lib/
 # holds; DIR/temper-triton with backends/temper/, Triton's backend, to be laid over it; and an archive of each, which unpack into one
-# folder. Program and backend find lib/ wherever that lies. The first is at most 60 MB (or BYTES), the second 8: glibc is the machine's own, and NVIDIA's
+# folder. Program and backend find lib/ wherever that lies. The first is at most 60 MB, the second 8: glibc is the machine's own, and NVIDIA's
 # libraries are opened at run time.
 set -euo pipefail
-build=$1 dir=$2 limit=${3:-60000000} limit_triton=8000000
+build=$1 dir=$2 limit=60000000 limit_triton=8000000
+[[ ${3:-} != --any-size ]] || limit=$((1 << 62)) limit_triton=$limit
 source "$(dirname "$(readlink -f "$0")")/licences.sh"
 
 glibc='^(linux-vdso|ld-linux[^.]*|libc|libm|libpthread|libdl|librt|libresolv)\.so'
