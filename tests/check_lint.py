@@ -86,9 +86,6 @@ def not_alone(name, known):
     directory, command = known[name]
     compiler = next(at for at, word in enumerate(command) if word.endswith("++"))
     flags = without_output(command)[compiler + 1:]
-    if "--param" in flags:  # of GCC's memory
-        at = flags.index("--param")
-        del flags[at:at + 2]
     quiet = ["-Wno-unknown-warning-option", "-Wno-unused-command-line-argument"]
     done = subprocess.run(["clang++", *flags, *quiet, "-fsyntax-only"], cwd=directory, capture_output=True, text=True)
     return f"{name} does not compile by itself with Clang:\n{done.stderr}" if done.returncode else ""

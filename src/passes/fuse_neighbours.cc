@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/half.h"
 #include "graph/ops/conv.h"
 #include "graph/ops/fused.h"
 #include "graph/ops/matmul.h"
@@ -243,16 +244,14 @@ struct WithoutResidual {
   Program sum;  // of both, in f32
 };
 
-// The product of 16 bits that `user` alone reads as `value`, where its epilogue ends with the sum in f32 of a tensor
+// The product of 16 bits whose result `value` has one reader, where its epilogue ends with the sum in f32 of a tensor
 // of its shape. Products of 8 bits are farther off than that sum is rounded.
-std::optional<WithoutResidual> without_residual(const Graph& graph, ValueId value, NodeId user) {
+std::optional<WithoutResidual> without_residual(const Graph& graph, ValueId value) {
   const Node* node = graph.producer(value);
   const auto* product = node ? node->op.get_if<ops::MatMul>() : nullptr;
-  const auto& users = graph.value(value).users;
   const TensorType& type = graph.type(value);
-  if (!product || (type.dtype != DType::f16 && type.dtype != DType::bf16) ||
-      graph.type(node->inputs[0]).dtype != type.dtype || graph.is_output(value) ||
-      !std::all_of(users.begin(), users.end(), [&](NodeId u) { return u == user; }))
+  if (!product || !is_half(type.dtype) || graph.type(node->inputs[0]).dtype != type.dtype ||
+      !graph.has_single_use(value))
     return std::nullopt;
   const Program& epilogue = product->epilogue;
   const int inputs = epilogue.inputs, rounding = epilogue.result();
@@ -281,11 +280,10 @@ std::optional<WithoutResidual> without_residual(const Graph& graph, ValueId valu
     tidy(graph, bound);
     out.product.epilogue = bound.program;
     out.inputs.insert(out.inputs.end(), bound.inputs.begin() + 1, bound.inputs.end());
-    std::array<int, 3> both{0, 1, -1};
-    for (int i = 0; i < 2; ++i)
-      if (graph.type(i == 0 ? value : residual).dtype != DType::f32)
-        both[size_t(i)] = out.sum.push({Scalar::cast, DType::f32, {i, -1, -1}});
-    out.sum.push({Scalar::add, DType::f32, both});
+    const int made = out.sum.push({Scalar::cast, DType::f32, {0, -1, -1}});
+    const bool is_wide = graph.type(residual).dtype == DType::f32;
+    const int widened = is_wide ? 1 : out.sum.push({Scalar::cast, DType::f32, {1, -1, -1}});
+    out.sum.push({Scalar::add, DType::f32, {made, widened, -1}});
     return out;
   }
   return std::nullopt;
@@ -303,7 +301,7 @@ void move_residual(Graph& graph, NodeId id, const FusionTaken& taken) {
   const ValueId result = behind ? behind->first : node.outputs[0];
   if (graph.has_single_use(result)) return;
   const ValueId rounded = widening->inputs[0];
-  const auto found = without_residual(graph, rounded, graph.value(value).producer);
+  const auto found = without_residual(graph, rounded);
   if (!found || !taken(graph, ops::FusedNormalize{found->sum, node.op.get<ops::Normalize>(), {}, false},
                        {rounded, found->residual}))
     return;

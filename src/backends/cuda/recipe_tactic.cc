@@ -2,7 +2,6 @@
 #include "backends/cuda/recipe_tactic.h"
 
 #include <algorithm>
-#include <cstring>
 #include <optional>
 
 #include "backends/cuda/bundle.h"

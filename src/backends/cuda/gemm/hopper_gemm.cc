@@ -656,35 +656,34 @@ void pack_weights(const HopperGemm& s, const Tensor& w, bool conv, bool transpos
   };
   const Word* const from = reinterpret_cast<const Word*>(w.raw().data());
   Word* const out = reinterpret_cast<Word*>(to.data());
-  const bool along = conv || transposed;  // channels of a column are neighbours, or `taps` apart
-  const int64_t column_step = along ? s.channels * taps : 1, channel_step = along ? taps : s.columns;
   const auto column_at = [&](int64_t r) {
     const int64_t at = r % (4 * v);
     return s.column_of(r - at + at % 8 / 2 * v + at / 8 * 2 + at % 2);
   };
-  if (!along) {  // a channel's columns are neighbours: those of 4 * v rows are read at once, where they share cache
-                 // lines
+  // A channel's columns are neighbours: those of 4 * v rows are read at once, where they share cache lines.
+  if (!conv && !transposed) {
     std::vector<std::pair<const Word*, Word*>> ways;
     for (int64_t first = 0; first < s.packed_columns(); first += 4 * v) {
       ways.clear();
       for (int64_t r = first; r < first + 4 * v; ++r)
         if (const int64_t column = column_at(r); column < s.columns) ways.emplace_back(from + column, out + r * depth);
       for (int64_t c = 0; c < s.channels; ++c) {
-        const int64_t place = s.of_results ? s.place_of_channel(c) : c;
+        const int64_t place = s.place_of_channel(c);
         for (const auto& [source, row] : ways) row[place] = rounded(source[c * s.columns]);
       }
     }
     return;
   }
+  // Channels of a column are neighbours, or `taps` apart.
   for (int64_t r = 0; r < s.packed_columns(); ++r) {
     const int64_t column = column_at(r);
     if (column >= s.columns) continue;
     for (int64_t tap = 0; tap < taps; ++tap) {
-      const Word* const source = from + column * column_step + tap;
+      const Word* const source = from + column * s.channels * taps + tap;
       Word* const row = out + r * depth + tap * per_tap;
-      if (channel_step == 1 && !s.of_results) std::transform(source, source + s.channels, row, rounded);
+      if (taps == 1 && !s.of_results) std::transform(source, source + s.channels, row, rounded);
       else
-        for (int64_t c = 0; c < s.channels; ++c) row[s.place_of_channel(c)] = rounded(source[c * channel_step]);
+        for (int64_t c = 0; c < s.channels; ++c) row[s.place_of_channel(c)] = rounded(source[c * taps]);
     }
   }
 }

@@ -172,6 +172,9 @@ struct Shares {
 
 constexpr std::string_view kOnce = "once", kTwice = "twice", kWide = "wide";
 
+// Whether the threads of a block share whole rows (row_programs.cuh), and no groups are cut.
+bool is_by_rows(const Config& config) { return config.text.empty() || config.text == kWide; }
+
 // In one launch: the blocks of a cluster hold a tile of a sample.
 struct Once {
   Shares shares;
@@ -245,8 +248,8 @@ Recipe::Work twice_work(const Problem& problem, const Config& config, const Grou
   return out;
 }
 
-// Of groups that cross a block, one launch or two, and of some hundred rows a warp or more for each; both where it is
-// not known which is faster.
+// Of groups that cross a block, one launch or two, and of rows as many threads as usual or more; both where it is not
+// known which is faster.
 std::vector<Config> configs(const Problem& problem, const GpuProperties& gpu) {
   if (problem.op.is<ops::GatheredNormalize>()) return {plain_config(problem, "")};
   std::vector<Config> out;
@@ -278,7 +281,7 @@ Recipe::Work work(const Problem& problem, const Config& config, const GpuPropert
       op.picked.push_back({i, rows.inputs.size() + i, problem.inputs[i].dims()[0]});
     return row_programs_work(rows, plain_config(rows, ""), op, gpu);
   }
-  if (config.text.empty() || config.text == kWide) {
+  if (is_by_rows(config)) {
     RowsOp rows = rows_of(problem);
     rows.wide = config.text == kWide;
     return row_programs_work(problem, config, rows, gpu);
@@ -296,7 +299,7 @@ bool takes_parts(const Problem& problem, const Config& config) {
   for (const Port& port : problem.outputs)
     if (port.pitch) return false;
   if (!problem.inputs[0].pitch) return true;
-  if (config.text.empty() || config.text == kWide) return false;
+  if (is_by_rows(config)) return false;
   const auto groups = groups_of(problem, config);
   return groups && groups->images && groups->rows.prologue.inputs == 1 && groups->pitch % groups->vector == 0 &&
          small_positions(groups->positions * groups->pitch);

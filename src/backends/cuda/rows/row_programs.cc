@@ -58,6 +58,9 @@ struct Shares {
   }
 };
 
+// Rows so few that with a warp each they leave an SM without enough of them.
+bool are_few(int64_t rows, const GpuProperties& gpu) { return rows <= 8 * gpu.sms; }
+
 // `wide`: more threads than a warp that is alone would be; for some hundred rows as many as a row has vectors, so that
 // all of it is on its way at once.
 Shares shares_of(int64_t rows, int64_t n, int64_t vector, bool aligned, bool wide, const GpuProperties& gpu) {
@@ -65,11 +68,12 @@ Shares shares_of(int64_t rows, int64_t n, int64_t vector, bool aligned, bool wid
   // A row that does not begin at a vector touches one more.
   const int64_t vectors = ceil_div(n + (aligned ? 0 : vector - 1), vector), most = std::max<int64_t>(1, 32 / vector);
   const auto power = [](int64_t x) { return int64_t(std::bit_ceil(uint64_t(std::max<int64_t>(x, 1)))); };
-  if (rows <= (wide ? 8 : 2) * gpu.sms && vectors <= 256 * most) out.threads = std::min<int64_t>(power(vectors), 256);
+  if ((rows <= 2 * gpu.sms || (wide && are_few(rows, gpu))) && vectors <= 256 * most)
+    out.threads = std::min<int64_t>(power(vectors), 256);
   else if (vectors <= 32 * most)
     out.threads = std::min<int64_t>(power(ceil_div(vectors, std::min<int64_t>(most, 2))), 32);
   else out.threads = std::min<int64_t>(power(ceil_div(vectors, most)), 512);
-  if (wide && rows > 8 * gpu.sms) out.threads = std::min<int64_t>(2 * out.threads, 512);
+  if (wide && !are_few(rows, gpu)) out.threads = std::min<int64_t>(2 * out.threads, 512);
   out.items = ceil_div(vectors, out.threads);
   out.held = out.items * vector <= kMostHeld;
   out.block = std::max<int64_t>(out.threads, rows * out.threads <= int64_t(gpu.sms) * 128 ? 32 : 128);
@@ -355,7 +359,7 @@ bool may_be_wide(const Problem& problem, const Config& config, const RowsOp& op,
   const RowTexts texts(problem, config, op);
   const Sharing usual = sharing_of(problem, texts, op, false, gpu), wide = sharing_of(problem, texts, op, true, gpu);
   if (!usual.shares.held || !wide.shares.held || usual.shares.threads == wide.shares.threads) return false;
-  return texts.rows <= 8 * gpu.sms || (wide.shares.fixed_held && !usual.shares.fixed_held);
+  return are_few(texts.rows, gpu) || (wide.shares.fixed_held && !usual.shares.fixed_held);
 }
 
 Recipe::Work row_programs_work(const Problem& problem, const Config& config, const RowsOp& op,
