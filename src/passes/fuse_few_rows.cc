@@ -111,7 +111,7 @@ bool fuse_index(Graph& graph, NodeId id, const FusionTaken& taken) {
   return true;
 }
 
-// A normalisation of a row that begins with rows of tables, as a token and its position have them.
+// A normalisation that begins with rows of tables, as tokens and their positions have them.
 bool fuse_tables(Graph& graph, NodeId id, const FusionTaken& taken) {
   const Node norm = graph.node(id);
   ops::GatheredNormalize op{norm.op.get<ops::FusedNormalize>(), 0};
@@ -122,7 +122,9 @@ bool fuse_tables(Graph& graph, NodeId id, const FusionTaken& taken) {
     if (!gather || gather->kind != ops::GatherKind::axis || gather->axis != 0 || !graph.has_single_use(norm.inputs[i]))
       break;
     const TensorType &table = graph.type(node->inputs[0]), &index = graph.type(node->inputs[1]);
-    if (table.rank() != 2 || index.dtype != DType::i64 || element_count(index.dims()) != 1) break;
+    if (table.rank() != 2 || index.dtype != DType::i64 ||
+        ops::GatheredNormalize::row_shape(index.shape, table.shape) != graph.type(norm.outputs[0]).shape)
+      break;
     inputs[i] = node->inputs[0];
     indices.push_back(node->inputs[1]);
     ++op.tables;

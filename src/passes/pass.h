@@ -74,6 +74,7 @@ bool gather_rows(Graph& graph, const PassOptions& options);
 bool merge_equal_nodes(Graph& graph, const PassOptions& options);
 bool merge_products(Graph& graph, const PassOptions& options);
 bool project_recurrent(Graph& graph, const PassOptions& options);
+bool narrow_constants(Graph& graph, const PassOptions& options);
 bool nest_concats(Graph& graph, const PassOptions& options);
 bool recognise_groups(Graph& graph, const PassOptions& options);
 bool recognise_normalize(Graph& graph, const PassOptions& options);

@@ -23,6 +23,8 @@ const Pipeline& portable_pipeline() {
           // be nothing.
           {"cancel_transposes", cancel_transposes},
           {"remove_no_ops", remove_no_ops},
+          // What imports and folds leave; whoever reads it takes it into a program next.
+          {"narrow_constants", narrow_constants},
           // Before fusing: two equal branches are one value with two users, which forbids fusing either of them alone.
           {"merge_equal_nodes", merge_equal_nodes},
           // Leaves alone what the next pass takes into an epilogue.

@@ -83,7 +83,7 @@ TEST(RunPasses, EveryPipelineIsDumpedAndDisabledByName) {
   using Names = std::set<std::string>;
   const Pipeline quantize = quantize_pipeline(nothing, rename, {"p"});
   EXPECT_EQ(dumps_of(quantize),
-            (Names{"2-quantize-05-place_quantization.txt", "2-quantize-15-fuse_epilogues.txt",
+            (Names{"2-quantize-05-place_quantization.txt", "2-quantize-16-fuse_epilogues.txt",
                    concat("2-quantize-", quantize.passes.size(), "-lower_precision.txt")}));  // the last
   EXPECT_EQ(dumps_of(precision_pipeline({.tf32 = true}, nullptr)), Names{"3-precision-05-allow_tf32.txt"});
   LoweringReport report;

@@ -79,8 +79,8 @@ std::vector<TensorType> GatheredNormalize::infer(const InferContext& context) co
   std::vector<TensorType> rows;
   for (size_t i = 0; i < picked; ++i) {
     const TensorType &table = context.type(i), &index = context.type(all - picked + i);
-    if (table.rank() != 2 || index.dtype != DType::i64 || !index.is_concrete() || element_count(index.dims()) != 1)
-      fail(ErrorKind::bad_file, name, " of a table ", table, " and an index ", index);
+    if (table.rank() != 2 || index.dtype != DType::i64 || index.shape != context.type(all - 1).shape)
+      fail(ErrorKind::bad_file, name, " of a table ", table, " and indices ", index);
     rows.push_back({table.dtype, row_shape(index.shape, table.shape)});
   }
   std::vector<Operand> operands;

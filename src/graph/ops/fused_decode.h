@@ -62,8 +62,8 @@ struct ComputedGather {
 };
 
 // gathered_normalize(inputs of a fused_normalize..., an index i64 for each table) = fused_normalize of rows: in the
-// place of its first `tables` inputs, all of the prologue, stand tables [N_i,C], of each of which an index picks a row.
-// The indices have a shape of one element, the results the same with the axis C behind it.
+// place of its first `tables` inputs, all of the prologue, stand tables [N_i,C], of which indices pick rows. The indices
+// of all tables have the same shape, the results have it with the axis C behind.
 struct GatheredNormalize {
   static constexpr std::string_view name = "gathered_normalize";
   static constexpr OpKind op_kind = OpKind::normalization;
@@ -76,7 +76,7 @@ struct GatheredNormalize {
     f("tables", op.tables);
   }
   bool operator==(const GatheredNormalize&) const = default;
-  // The shape of a row that is picked by an index of this shape.
+  // The shape of the rows that indices of this shape pick.
   static Shape row_shape(const Shape& index, const Shape& table);
   std::vector<TensorType> infer(const InferContext& context) const;
   std::vector<Tensor> reference(std::span<const Tensor> inputs, std::span<const TensorType> outputs) const;

@@ -7,6 +7,7 @@
 #include "check_cases.h"
 #include "cuda_test_helpers.h"
 #include "emulated_gpu.h"
+#include "gpu_properties.h"
 
 namespace temper {
 namespace {
@@ -70,6 +71,24 @@ TEST(EmulatedAttention, TilesThatSeeNoKeyAreWhatTheReferenceSays) {
       emulated.compiler(), emulated.gpu(), {.recipes = "attention"});
 }
 
+// On a GPU of one SM each block has several tiles: of sequences that begin within one, with masks and lengths, and of
+// queries that see no key at all.
+constexpr const char* kInTurn =
+    "attention(f16[2,140,128], f16[2,140,64], f16[2,140,64]) heads=4 kv_heads=2 scale=0.25\n"
+    "attention(f16[3,128,96], f16[3,128,96], f16[3,128,96], f32[3,1,1,128]) heads=2 kv_heads=2 scale=0.125\n"
+    "attention(bf16[2,195,96], bf16[2,195,96], bf16[2,195,96], _, i64[2]=[24,190]) heads=2 kv_heads=2 right=0 "
+    "from_end=true\n"
+    "attention(f16[1,300,144], f16[1,9,144], f16[1,9,144]) heads=3 kv_heads=3 right=0 from_end=true zero_nan=true\n"
+    "attention(f16[2,70,128], f16[2,260,128], f16[2,260,64], bool[70,260]) heads=4 kv_heads=4 left=90 softcap=3\n";
+
+TEST(EmulatedAttention, BlocksThatTakeTilesInTurnGiveTheSame) {
+  const testing::EmulatedGpu emulated;
+  testing::check_lines("in turn", kInTurn, emulated.compiler(), emulated.gpu(),
+                       {.recipes = "attention.hopper",
+                        .with = "in turn",
+                        .properties = testing::with_sms(1, cuda::GpuProperties(emulated.gpu()->info()))});
+}
+
 // What rounding makes of the largest score of such a row is no exponent: the weights had been infinite.
 TEST(EmulatedAttention, MasksOfLargeNumbersLeaveWeightsFinite) {
   const testing::EmulatedGpu emulated;
@@ -88,6 +107,16 @@ TEST(CudaAttention, GivesTheReferencesResultsForRandomShapes) {
   const size_t alike = asked ? 8 : 1;
   testing::check_lines("random", random_lines(testing::first_seed(), asked.value_or(60), 400, 32, alike), *compiler,
                        gpu, {.recipes = "attention", .one_config = asked.has_value(), .alike = alike});
+}
+
+TEST(CudaAttention, BlocksThatTakeTilesInTurnGiveTheSame) {
+  TEMPER_NEEDS_GPU(gpu);
+  TEMPER_NEEDS_NVRTC(compiler);
+  const int asked = testing::shapes_asked_for().value_or(20);
+  testing::check_lines("in turn", kInTurn + random_lines(testing::first_seed(), asked, 400, 8, 8), *compiler, gpu,
+                       {.recipes = "attention.hopper",
+                        .with = "in turn",
+                        .properties = testing::with_sms(1, cuda::GpuProperties(gpu->info()))});
 }
 
 }  // namespace

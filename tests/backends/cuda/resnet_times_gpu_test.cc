@@ -3,7 +3,9 @@
 // them take together; off unless asked for (--gtest_also_run_disabled_tests). TEMPER_TIMES="i8 256,f16 64" asks for
 // these alone, TEMPER_TIMES_LIKE="[512,128,1,1]" for cases with that in their texts,
 // TEMPER_TIMES_OF=pipeline for recipes with that in their names; TEMPER_TIMES_ONCE=3 launches the first
-// three ways of each problem once, for a profiler. Lines of problems of any kind: DISABLED_OfLines.
+// three ways of each problem once, for a profiler; TEMPER_TIMES_FOR=0.4 keeps each way busy for so many seconds and
+// takes the median of the second half, so that the power limit of the GPU shows. Lines of problems of any kind:
+// DISABLED_OfLines.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -134,6 +136,20 @@ double time_of(const cuda::Stream& stream, const cuda::LoadedWork& work, const c
   for (int i = 0; i < times; ++i) work.launch(stream, buffers);
   const cuda::Graph graph = stream.end_graph();
   std::vector<double> all;
+  if (const char* seconds = std::getenv("TEMPER_TIMES_FOR")) {
+    double sum = 0;
+    while (sum < 1e3 * std::atof(seconds)) {
+      stream.record(start);
+      for (int i = 0; i < 10; ++i) stream.launch(graph);
+      stream.record(stop);
+      stop.wait();
+      sum += stop.milliseconds_since(start);
+      all.push_back(stop.milliseconds_since(start) / times / 10);
+    }
+    all.erase(all.begin(), all.begin() + int64_t(all.size() / 2));
+    std::sort(all.begin(), all.end());
+    return all[all.size() / 2];
+  }
   for (int i = 0; i < 4; ++i) {
     stream.record(start);
     stream.launch(graph);
@@ -370,7 +386,7 @@ TEST(CudaTimes, DISABLED_OfLines) {
     const Bench bench(line.text, gpu->info());
     cubins.prepare(bench.sources());
     std::printf("%s:", line.text.c_str());
-    measure(stream, cubins, bench, 0, 8);
+    measure(stream, cubins, bench, 0, 12);
   }
 }
 

@@ -102,7 +102,7 @@ std::vector<std::byte> attention_parameters(const Problem& problem, int64_t tile
   }
   const ops::MaskStrides at = strides_of_mask(problem);
   for (int64_t stride : {at.batch, at.head, at.query, at.key}) parameters.put(stride);
-  parameters.put(uint32_t(at.batches));
+  parameters.put(uint32_t(at.batches)).put(uint32_t(s.batch * s.heads * tiles));
   return parameters.finish();
 }
 
@@ -192,6 +192,6 @@ Recipe::Work work(const Problem& problem, const Config& config, const GpuPropert
 
 extern const Recipe attention_recipe;
 const Recipe attention_recipe{
-    "cuda.attention.mma", 4, attention_supports, configs, work, {}, attention_takes_parts, nullptr, true};
+    "cuda.attention.mma", 5, attention_supports, configs, work, {}, attention_takes_parts, nullptr, true};
 
 }  // namespace temper::cuda

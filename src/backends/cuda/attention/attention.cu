@@ -47,7 +47,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention(ARGUMENTS, const
   const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32, row_warp = warp % ROW_WARPS, key_warp = warp / ROW_WARPS;
   wait_for_inputs();
 
-  const Place at = place_of_block<ROWS, BLOCK_KEYS>(p, lengths);
+  const Place at = place_of_block<ROWS, BLOCK_KEYS>(blockIdx.x, p, lengths);
   q += i64(at.batch) * p.q_batch + i64(at.head) * p.query_size;
   k += i64(at.batch) * p.k_batch + i64(at.kv_head) * p.query_size;
   v += i64(at.batch) * p.v_batch + i64(at.kv_head) * p.value_size;

@@ -10,15 +10,21 @@ namespace temper::cuda {
 
 namespace {
 
-// How a block is made up: "128x160" has 128 queries, 64 a warpgroup, and takes 160 keys at a time.
+// How a block is made up: "128x160" has 128 queries, 64 a warpgroup, and takes 160 keys at a time. A block of "64x64 in
+// turn" works at one tile after the other.
 struct Tile {
   int consumers, keys;
   int largest_head, largest_masked_head;  // that its registers hold without masks or a softcap, and with them
-  std::string text() const { return concat(consumers * 64, 'x', keys); }
+  int blocks = 1;                         // of an SM, at most
+  bool in_turn = false;
+  std::string text() const { return concat(consumers * 64, 'x', keys, in_turn ? " in turn" : ""); }
+  int stages() const { return in_turn ? 3 : 2; }
+  int tiles() const { return in_turn ? 2 : 1; }  // of queries in shared memory
 };
-constexpr Tile kTiles[] = {{3, 128, 64, 0},   {4, 64, 64, 0},    {2, 160, 128, 0}, {2, 128, 128, 64},
-                           {2, 64, 256, 128}, {2, 32, 256, 256}, {1, 128, 64, 0},  {1, 64, 128, 128}};
-constexpr int kStages = 2, kPiece = 64;
+constexpr Tile kTiles[] = {{3, 128, 64, 0},    {4, 64, 64, 0},           {2, 160, 128, 0},
+                           {2, 128, 128, 64},  {2, 64, 256, 128},        {2, 32, 256, 256},
+                           {1, 128, 64, 0, 2}, {1, 64, 64, 64, 3, true}, {1, 64, 128, 128, 3}};
+constexpr int kPiece = 64;
 
 struct Heads {  // sizes, rounded up to whole pieces
   int64_t query, value;
@@ -43,9 +49,28 @@ bool holds(const Tile& tile, const Problem& problem) {
 }
 int64_t shared_bytes(const Problem& problem, const Tile& tile) {
   const Heads heads = heads_of(problem);
-  constexpr int64_t kBarriers = 1 + 4 * kStages + 4;
-  return (tile.consumers * 64 * largest_head(problem) + kStages * tile.keys * (heads.query + heads.value)) * 2 +
-         kBarriers * 8;
+  const int64_t barriers = 2 * tile.tiles() + 4 * tile.stages() + 4;
+  return (tile.tiles() * tile.consumers * 64 * largest_head(problem) +
+          tile.stages() * tile.keys * (heads.query + heads.value)) *
+             2 +
+         barriers * 8;
+}
+int64_t tiles_of_head(const Problem& problem, const Tile& tile) {
+  return ceil_div<int64_t>(attention_sizes(problem).queries, tile.consumers * 64);
+}
+int64_t tiles_of(const Problem& problem, const Tile& tile) {
+  const ops::AttentionSizes s = attention_sizes(problem);
+  return s.batch * s.heads * tiles_of_head(problem, tile);
+}
+// Blocks of an SM, as many as its registers and its shared memory leave room for.
+int64_t blocks_of(const Problem& problem, const Tile& tile, const GpuProperties& gpu) {
+  const int64_t most = problem.op.get<ops::Attention>().softcap != 0 ? std::min(tile.blocks, 2) : tile.blocks;
+  return std::clamp<int64_t>(gpu.shared_per_block / shared_bytes(problem, tile), 1, most);
+}
+// Keys are few, and blocks have several tiles.
+bool worth_a_turn(const Problem& problem, const Tile& tile, const GpuProperties& gpu) {
+  return attention_sizes(problem).keys <= 8 * tile.keys &&
+         tiles_of(problem, tile) > gpu.sms * blocks_of(problem, tile, gpu);
 }
 
 Support supports(const Problem& problem) {
@@ -58,11 +83,12 @@ Support supports(const Problem& problem) {
 }
 
 // Blocks of more queries read keys and values less often; those of fewer fill the GPU.
-std::vector<Config> configs(const Problem& problem, const GpuProperties&) {
+std::vector<Config> configs(const Problem& problem, const GpuProperties& gpu) {
   const ops::AttentionSizes s = attention_sizes(problem);
   std::vector<Config> out;
   for (const Tile& tile : kTiles) {
     if (!holds(tile, problem)) continue;
+    if (tile.in_turn && !worth_a_turn(problem, tile, gpu)) continue;
     // A tile of as many queries and more keys does with fewer turns.
     const bool narrow = tile.consumers == 2 && tile.keys < 128 && !out.empty();
     // One warpgroup has many keys at a time only where they are all that there are, or nearly so.
@@ -113,24 +139,21 @@ Recipe::Work work(const Problem& problem, const Config& config, const GpuPropert
   input(kK, s.kv_heads, s.key_size, tile.keys);
   input(kV, s.kv_heads, s.value_size, tile.keys);
   job.maps.push_back(map_of({Slot::Kind::output, 0, 0}, problem.outputs[0], s.heads, s.value_size, 64));
-  const int64_t bytes = shared_bytes(problem, tile);
-  // Blocks of one consumer, as many as the registers and the memory of an SM leave room for.
-  const int64_t most = tile.keys > 64 || problem.op.get<ops::Attention>().softcap != 0 ? 2 : 3;
-  const int64_t blocks = tile.consumers > 1 ? 1 : std::clamp<int64_t>(gpu.shared_per_block / bytes, 1, most);
-  job.source.text = concat(attention_constants(problem, tile.keys), macro("ARGUMENTS", arguments),
-                           int_constants({{"CONSUMERS", tile.consumers},
-                                          {"STAGES", kStages},
-                                          {"LEAST_BLOCKS", blocks},
-                                          {"QUERY_SIZE", heads.query},
-                                          {"VALUE_SIZE", heads.value},
-                                          {"QUERY_DEPTH", round_up<int64_t>(s.key_size, 16)},
-                                          {"VALUE_COLUMNS", columns_of_product(s.value_size)}}),
-                           "#include \"backends/cuda/attention/attention_hopper.cu\"\n");
-  const int64_t tiles = ceil_div<int64_t>(s.queries, tile.consumers * 64);
+  const int64_t blocks = blocks_of(problem, tile, gpu), tiles = tiles_of(problem, tile);
+  job.source.text =
+      concat(attention_constants(problem, tile.keys), macro("ARGUMENTS", arguments),
+             int_constants({{"CONSUMERS", tile.consumers},
+                            {"STAGES", tile.stages()},
+                            {"LEAST_BLOCKS", blocks},
+                            {"QUERY_SIZE", heads.query},
+                            {"VALUE_SIZE", heads.value},
+                            {"QUERY_DEPTH", round_up<int64_t>(s.key_size, 16)},
+                            {"VALUE_COLUMNS", columns_of_product(s.value_size)}}),
+             bool_constants({{"IN_TURN", tile.in_turn}}), "#include \"backends/cuda/attention/attention_hopper.cu\"\n");
   job.shape.block = {uint32_t(tile.consumers * 128 + (tile.consumers > 1 ? 128 : 32)), 1, 1};
-  job.shape.grid = {uint32_t(s.batch * s.heads * tiles), 1, 1};
-  job.shape.shared_bytes = uint32_t(bytes);
-  job.parameters = attention_parameters(problem, tiles);
+  job.shape.grid = {uint32_t(tile.in_turn ? std::min(tiles, gpu.sms * blocks) : tiles), 1, 1};
+  job.shape.shared_bytes = uint32_t(shared_bytes(problem, tile));
+  job.parameters = attention_parameters(problem, tiles_of_head(problem, tile));
   out.jobs.push_back(std::move(job));
   return out;
 }
@@ -138,7 +161,7 @@ Recipe::Work work(const Problem& problem, const Config& config, const GpuPropert
 }  // namespace
 
 extern const Recipe attention_hopper_recipe;
-const Recipe attention_hopper_recipe{"cuda.attention.hopper", 4, supports, configs, work, "sm_90a",
+const Recipe attention_hopper_recipe{"cuda.attention.hopper", 5, supports, configs, work, "sm_90a",
                                      attention_takes_parts};
 
 }  // namespace temper::cuda

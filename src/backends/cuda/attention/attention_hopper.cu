@@ -8,13 +8,17 @@
 // tensor cores compute the other. Two to four warpgroups take turns to issue products (ping-pong), so that one has
 // the tensor cores while another computes exponents.
 //
+// IN_TURN: a block works at one tile of queries after the other, as far apart as the grid has blocks. The ring goes on
+// from tile to tile, and the queries of the next tile have a place of their own, so that loads never stop: of short
+// sequences a block's products and exponents take less time than the wait for its first keys.
+//
 // Heads lie in shared memory as pieces of 64 elements: a piece has all rows, each of 128 bytes, swizzled by as many.
 // What lies beyond the tensors' ends reads as zeros; TMA stores no results there.
 //
-// Defined before this text: what scores.cuh wants, CONSUMERS, STAGES, LEAST_BLOCKS (of an SM), QUERY_SIZE and
-// VALUE_SIZE (the sizes of a head, rounded up to 64), QUERY_DEPTH (what the first product sums: the size rounded up to
-// 16), VALUE_COLUMNS (what the second one computes, at most VALUE_SIZE), and ARGUMENTS: the mask and the lengths where
-// there are some, each with a comma behind it.
+// Defined before this text: what scores.cuh wants, CONSUMERS, STAGES, LEAST_BLOCKS (of an SM), IN_TURN, QUERY_SIZE
+// and VALUE_SIZE (the sizes of a head, rounded up to 64), QUERY_DEPTH (what the first product sums: the size rounded up
+// to 16), VALUE_COLUMNS (what the second one computes, at most VALUE_SIZE), and ARGUMENTS: the mask and the lengths
+// where there are some, each with a comma behind it.
 using Sum = float;
 #include "backends/cuda/attention/scores.cuh"
 #include "backends/cuda/support/wgmma.cuh"
@@ -26,20 +30,24 @@ constexpr int ROW_PIECES = QUERY_PIECES > VALUE_PIECES ? QUERY_PIECES : VALUE_PI
 constexpr int BYTES_ROWS = 64 * 128, BYTES_QUERIES = ROW_PIECES * BYTES_ROWS;          // of a warpgroup
 constexpr int BYTES_PIECE = KEYS * 128, BYTES_KEYS = QUERY_PIECES * BYTES_PIECE,
               BYTES_VALUES = VALUE_PIECES * BYTES_PIECE;
-constexpr int STAGES_AT = CONSUMERS * BYTES_QUERIES, BARRIERS = STAGES_AT + STAGES * (BYTES_KEYS + BYTES_VALUES);
+constexpr int TILES = IN_TURN ? 2 : 1;  // of queries, that have a place
+constexpr int STAGES_AT = TILES * CONSUMERS * BYTES_QUERIES,
+              BARRIERS = STAGES_AT + STAGES * (BYTES_KEYS + BYTES_VALUES);
 constexpr int PRODUCERS = CONSUMERS > 1 ? 128 : 32;  // threads; a warpgroup can give its registers away
 // Of those that the threads of a block are given at first, all but a few go to the consumers.
 constexpr int FEW = CONSUMERS == 3 ? 32 : 24, MANY = CONSUMERS == 4 ? 112 : CONSUMERS == 3 ? 160 : 240;
 
 DEVICE u32 keys_at(u32 shared, u32 stage) { return shared + STAGES_AT + stage * (BYTES_KEYS + BYTES_VALUES); }
 DEVICE u32 values_at(u32 shared, u32 stage) { return keys_at(shared, stage) + BYTES_KEYS; }
-// Barriers: the queries are there; keys and values of a stage are there, and were read; whose turn it is.
-DEVICE u32 queries_full(u32 shared) { return shared + BARRIERS; }
-DEVICE u32 keys_full(u32 shared, u32 stage) { return shared + BARRIERS + (1 + stage) * 8; }
-DEVICE u32 values_full(u32 shared, u32 stage) { return shared + BARRIERS + (1 + STAGES + stage) * 8; }
-DEVICE u32 keys_empty(u32 shared, u32 stage) { return shared + BARRIERS + (1 + 2 * STAGES + stage) * 8; }
-DEVICE u32 values_empty(u32 shared, u32 stage) { return shared + BARRIERS + (1 + 3 * STAGES + stage) * 8; }
-DEVICE u32 turn_of(u32 shared, u32 consumer) { return shared + BARRIERS + (1 + 4 * STAGES + consumer) * 8; }
+// Barriers: a tile's queries are there, and its results were read; keys and values of a stage are there, and were read;
+// whose turn it is.
+DEVICE u32 queries_full(u32 shared, u32 tile) { return shared + BARRIERS + tile * 8; }
+DEVICE u32 queries_empty(u32 shared, u32 tile) { return queries_full(shared, TILES + tile); }
+DEVICE u32 keys_full(u32 shared, u32 stage) { return queries_full(shared, 2 * TILES + stage); }
+DEVICE u32 values_full(u32 shared, u32 stage) { return keys_full(shared, STAGES + stage); }
+DEVICE u32 keys_empty(u32 shared, u32 stage) { return keys_full(shared, 2 * STAGES + stage); }
+DEVICE u32 values_empty(u32 shared, u32 stage) { return keys_full(shared, 3 * STAGES + stage); }
+DEVICE u32 turn_of(u32 shared, u32 consumer) { return keys_full(shared, 4 * STAGES + consumer); }
 
 // Loads all pieces of some rows of a head, from row `row` on; a piece takes `bytes`.
 template <int PIECES>
@@ -49,13 +57,16 @@ DEVICE void load_head(u32 to, u32 bytes, const TensorMap& map, u32 head, i32 row
     load_box(to + piece * bytes, map, piece * PIECE, i32(head), row, i32(batch), barrier);
 }
 
-DEVICE void load(u32 shared, const Place& at, const TensorMap& map_q, const TensorMap& map_k, const TensorMap& map_v) {
-  arrive_expecting(queries_full(shared), CONSUMERS * QUERY_PIECES * BYTES_ROWS);
+DEVICE u32 queries_at(u32 tile, u32 consumer) { return (tile * CONSUMERS + consumer) * BYTES_QUERIES; }
+
+// Loads the queries of a tile, and its keys and values to the ring.
+DEVICE void load(u32 shared, const Place& at, u32 tile, RingPlace<STAGES>& ring, const TensorMap& map_q,
+                 const TensorMap& map_k, const TensorMap& map_v) {
+  arrive_expecting(queries_full(shared, tile), CONSUMERS * QUERY_PIECES * BYTES_ROWS);
 #pragma unroll
   for (int consumer = 0; consumer < CONSUMERS; ++consumer)
-    load_head<QUERY_PIECES>(shared + consumer * BYTES_QUERIES, BYTES_ROWS, map_q, at.head, at.first_row + consumer * 64,
-                            at.batch, queries_full(shared));
-  RingPlace<STAGES> ring;
+    load_head<QUERY_PIECES>(shared + queries_at(tile, consumer), BYTES_ROWS, map_q, at.head,
+                            at.first_row + consumer * 64, at.batch, queries_full(shared, tile));
 #pragma unroll 1
   for (i32 block = 0; block < at.blocks; ++block) {
     const i32 key = at.first_key + block * KEYS;
@@ -94,10 +105,27 @@ DEVICE void multiply_values(float (&y)[VALUE_COLUMNS / 2], const u32 (&weights)[
   commit_products();
 }
 
-DEVICE void attend(u32 shared, u32 consumer, const Place& at, const Mask* mask, const TensorMap& map_y,
-                   const Parameters& p) {
+// Where a consumer is: in the rings of keys and values, whose turn comes next, and the tile before this one whose
+// results TMA may still read.
+struct Progress {
+  RingPlace<STAGES> keys, values;
+  u32 turn;
+  bool storing;
+};
+
+// The producer may overwrite the tile before `tile`, when TMA has read the results there.
+DEVICE void give_tile_back(u32 shared, u32 tile, Progress& progress) {
+  if (!IN_TURN || !progress.storing) return;
+  progress.storing = false;
+  if (threadIdx.x % 128 != 0) return;
+  wait_for_stores();
+  arrive(queries_empty(shared, tile ^ 1));
+}
+
+DEVICE void attend(u32 shared, u32 consumer, const Place& at, const RingPlace<TILES>& tile, Progress& progress,
+                   const Mask* mask, const TensorMap& map_y, const Parameters& p) {
   const u32 thread = threadIdx.x % 128, lane = thread % 32, warp = thread / 32;
-  const u32 queries = shared + consumer * BYTES_QUERIES;
+  const u32 queries = shared + queries_at(tile.stage, consumer);
   Rows rows{at.first_row + i32(consumer * 64 + warp * 16 + lane / 4)};
 #pragma unroll
   for (int half = 0; half < 2; ++half) rows.range[half] = keys_of(p, rows.row + half * 8, at.length);
@@ -106,9 +134,8 @@ DEVICE void attend(u32 shared, u32 consumer, const Place& at, const Mask* mask, 
     const i32 key = at.first_key + block * KEYS;
     limit_scores(s, p, mask, masks, rows, key, key < at.of_last.first || key + KEYS > at.of_first.end);
   };
-  u32 turn = consumer == 0;  // nobody has a turn before the first
   auto take_turn = [&] {
-    if (CONSUMERS > 1) wait_for_phase(turn_of(shared, consumer), turn), turn ^= 1;
+    if (CONSUMERS > 1) wait_for_phase(turn_of(shared, consumer), progress.turn), progress.turn ^= 1;
   };
   auto pass_turn = [&] {
     if (CONSUMERS == 1) return;
@@ -130,14 +157,15 @@ DEVICE void attend(u32 shared, u32 consumer, const Place& at, const Mask* mask, 
     }
   };
 
-  wait_for_phase(queries_full(shared), 0);
-  RingPlace<STAGES> keys, values;
+  RingPlace<STAGES>&keys = progress.keys, &values = progress.values;
+  if (at.blocks > 0) read_ahead(masks, p, mask, at.first_key);
+  wait_for_phase(queries_full(shared, tile.stage), tile.phase);
   if (at.blocks > 0) {
-    read_ahead(masks, p, mask, at.first_key);
     wait_for_phase(keys_full(shared, keys.stage), keys.phase);
     take_turn();
     multiply_keys(s, queries, keys_at(shared, keys.stage));
     pass_turn();
+    give_tile_back(shared, tile.stage, progress);
     wait_for_products<0>();
     renew(s);
     if (lane == 0) arrive(keys_empty(shared, keys.stage));
@@ -172,6 +200,8 @@ DEVICE void attend(u32 shared, u32 consumer, const Place& at, const Mask* mask, 
     multiply_values(y, weights, values_at(shared, values.stage), 1);
     wait_for_products<0>();
     renew(y);
+    if (IN_TURN && lane == 0) arrive(values_empty(shared, values.stage));
+    values.advance();
   }
 
   // Through the rows of the queries, which are the warpgroup's own and not read any more, each warp with its own 16.
@@ -180,7 +210,7 @@ DEVICE void attend(u32 shared, u32 consumer, const Place& at, const Mask* mask, 
     const float sum = across_quad_sum(mine.sum[half]), by = 1.0f / sum;
     const bool none = is_nothing(p, sum);
     const u32 row = warp * 16 + lane / 4 + half * 8;
-    u8* const to = dynamic_shared() + consumer * BYTES_QUERIES + row * 128;
+    u8* const to = dynamic_shared() + queries_at(tile.stage, consumer) + row * 128;
 #pragma unroll
     for (int n = 0; n < VALUE_COLUMNS / 8; ++n) {
       const float low = none ? 0.0f : y[n * 4 + half * 2] * by, high = none ? 0.0f : y[n * 4 + half * 2 + 1] * by;
@@ -190,13 +220,14 @@ DEVICE void attend(u32 shared, u32 consumer, const Place& at, const Mask* mask, 
   }
   publish_shared();
   meet_warps(consumer, 128);
+  give_tile_back(shared, tile.stage, progress);
+  progress.storing = true;
   if (thread != 0) return;
 #pragma unroll
   for (int piece = 0; piece < VALUE_PIECES; ++piece)
     store_box(map_y, piece * PIECE, i32(at.head), at.first_row + i32(consumer) * 64, i32(at.batch),
               queries + piece * BYTES_ROWS);
   close_stores();
-  wait_for_stores();
 }
 
 extern "C" __global__ void __launch_bounds__(CONSUMERS * 128 + PRODUCERS, LEAST_BLOCKS)
@@ -209,7 +240,10 @@ extern "C" __global__ void __launch_bounds__(CONSUMERS * 128 + PRODUCERS, LEAST_
     prefetch_map(map_q);
     prefetch_map(map_k);
     prefetch_map(map_v);
-    barrier_init(queries_full(shared), 1);
+    for (u32 tile = 0; tile < TILES; ++tile) {
+      barrier_init(queries_full(shared, tile), 1);
+      barrier_init(queries_empty(shared, tile), CONSUMERS);
+    }
     for (u32 stage = 0; stage < STAGES; ++stage) {
       barrier_init(keys_full(shared, stage), 1);
       barrier_init(values_full(shared, stage), 1);
@@ -221,14 +255,27 @@ extern "C" __global__ void __launch_bounds__(CONSUMERS * 128 + PRODUCERS, LEAST_
   }
   __syncthreads();
   wait_for_previous_kernel();
-  const Place at = place_of_block<ROWS, KEYS>(p, lengths);
   const u32 group = same_for_warp(threadIdx.x / 128);
+  RingPlace<TILES> tile;
+  u32 block = blockIdx.x;
   if (group == CONSUMERS) {
     if constexpr (CONSUMERS > 1) give_registers<FEW>();
-    if (threadIdx.x == CONSUMERS * 128) load(shared, at, map_q, map_k, map_v);
+    if (threadIdx.x != CONSUMERS * 128) return;
+    RingPlace<STAGES> ring;
+    do {
+      if constexpr (IN_TURN) wait_for_phase(queries_empty(shared, tile.stage), tile.phase ^ 1);
+      load(shared, place_of_block<ROWS, KEYS>(block, p, lengths), tile.stage, ring, map_q, map_k, map_v);
+      tile.advance();
+    } while (IN_TURN && (block += gridDim.x) < p.blocks);
   } else {
     if constexpr (CONSUMERS > 1) take_registers<MANY>();
-    attend(shared, group, at, mask_of(p, at, mask), map_y, p);
+    Progress progress{{}, {}, group == 0, false};  // nobody has a turn before the first
+    do {
+      const Place at = place_of_block<ROWS, KEYS>(block, p, lengths);
+      attend(shared, group, at, tile, progress, mask_of(p, at, mask), map_y, p);
+      tile.advance();
+    } while (IN_TURN && (block += gridDim.x) < p.blocks);
+    if (threadIdx.x % 128 == 0) wait_for_stores();
   }
 }
 #endif

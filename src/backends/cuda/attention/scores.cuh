@@ -21,6 +21,7 @@ struct Parameters {
   i64 q_row, q_batch, k_row, k_batch, v_row, v_batch, y_row, y_batch;  // strides in elements
   i64 mask_batch, mask_head, mask_query, mask_key;
   u32 mask_batches;
+  u32 blocks;  // tiles of queries of all heads
 };
 
 constexpr int SCORES = KEYS / 2;
@@ -44,7 +45,7 @@ DEVICE Range keys_of(const Parameters& p, i32 query, i32 length) {
   return range;
 }
 
-// Where a block works: a tile of ROWS queries of a head, and the keys that any of them sees, from `first_key` on.
+// Tile number `block`: one of ROWS queries of a head, and the keys that any of them sees, from `first_key` on.
 struct Place {
   u32 batch, head, kv_head;
   i32 first_row;
@@ -53,10 +54,10 @@ struct Place {
   i32 first_key, blocks;    // of BLOCK_KEYS
 };
 template <int ROWS, int BLOCK_KEYS>
-DEVICE Place place_of_block(const Parameters& p, const i64* lengths) {
+DEVICE Place place_of_block(u32 block, const Parameters& p, const i64* lengths) {
   Place at;
-  const u32 pair = divide(blockIdx.x, p.tiles);
-  u32 tile = blockIdx.x - pair * p.tiles.divisor;
+  const u32 pair = divide(block, p.tiles);
+  u32 tile = block - pair * p.tiles.divisor;
   if (p.reversed) tile = p.tiles.divisor - 1 - tile;
   at.batch = divide(pair, p.heads), at.head = pair - at.batch * p.heads.divisor, at.kv_head = at.head / p.sharing;
   at.first_row = i32(tile) * ROWS;

@@ -61,7 +61,7 @@ DEVICE RowTensors sample_of(const RowParameters& p, const RowTensors& tensors, c
   i64 at[OPERANDS];
   walk_offsets<KEPT, OPERANDS>(p.kept, place.sample, at);
   if (PITCH != CHANNELS) at[0] = at[0] / CHANNELS * PITCH;
-  return moved(tensors, at);
+  return moved(tensors, at, place.sample);
 }
 
 // Shared memory: what is held of the input, then what the threads have of their groups, what the groups have of all

@@ -53,9 +53,8 @@ Problem behind_tables(const Problem& problem, const ops::GatheredNormalize& op) 
 
 Support gathered_supports(const Problem& problem, const ops::GatheredNormalize& op) {
   const Dims dims = problem.outputs[0].dims();
-  if (op.fused.normalize.groups != 1 || op.fused.normalize.axes != std::vector<int64_t>{int64_t(dims.size()) - 1} ||
-      element_count(dims) != dims.back())
-    return refused("gathered rows that are not one");
+  if (op.fused.normalize.groups != 1 || op.fused.normalize.axes != std::vector<int64_t>{int64_t(dims.size()) - 1})
+    return refused("gathered rows that are not normalised each by itself");
   // The kernel reads whole vectors of rows that begin at one, wherever in their tables they do.
   if (dims.back() * size_of(problem.inputs[0].type.dtype) % 16 != 0)
     return refused("gathered rows of ", dims.back(), " elements, which are no whole vectors");
@@ -251,8 +250,14 @@ Recipe::Work twice_work(const Problem& problem, const Config& config, const Grou
 // Of groups that cross a block, one launch or two, and of rows as many threads as usual or more; both where it is not
 // known which is faster.
 std::vector<Config> configs(const Problem& problem, const GpuProperties& gpu) {
-  if (problem.op.is<ops::GatheredNormalize>()) return {plain_config(problem, "")};
   std::vector<Config> out;
+  if (const auto* gathered = problem.op.get_if<ops::GatheredNormalize>()) {
+    const Problem rows = behind_tables(problem, *gathered);
+    out.push_back(plain_config(problem, ""));
+    if (may_be_wide(rows, plain_config(rows, ""), rows_of(rows), gpu))
+      out.push_back(plain_config(problem, std::string(kWide)));
+    return out;
+  }
   for (const Config& config : row_configs(problem)) {
     const auto groups = groups_of(problem, config);
     const auto add = [&](std::string_view text) {
@@ -277,6 +282,7 @@ Recipe::Work work(const Problem& problem, const Config& config, const GpuPropert
   if (const auto* gathered = problem.op.get_if<ops::GatheredNormalize>()) {
     const Problem rows = behind_tables(problem, *gathered);
     RowsOp op = rows_of(rows);
+    op.wide = config.text == kWide;
     for (size_t i = 0; i < size_t(gathered->tables); ++i)
       op.picked.push_back({i, rows.inputs.size() + i, problem.inputs[i].dims()[0]});
     return row_programs_work(rows, plain_config(rows, ""), op, gpu);
@@ -308,6 +314,6 @@ bool takes_parts(const Problem& problem, const Config& config) {
 }  // namespace
 
 extern const Recipe normalize_recipe;
-const Recipe normalize_recipe{"cuda.normalize", 9, supports, configs, work, {}, takes_parts};
+const Recipe normalize_recipe{"cuda.normalize", 10, supports, configs, work, {}, takes_parts};
 
 }  // namespace temper::cuda

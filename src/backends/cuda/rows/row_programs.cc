@@ -201,10 +201,11 @@ Job RowTexts::job(std::string_view file, std::string_view entry, int64_t vector,
     parameters += concat(tensors_.types[t], "* ", tensors_.names[t], ", ");
     members += concat("  ", tensors_.types[t], "* ", tensors_.names[t], ";\n");
     pointers += concat(t ? ", " : "", tensors_.names[t]);
-    moved += concat(t ? ", " : "", "tensors.", tensors_.names[t], " + at[", t, ']');
-    for (const PickedRow& row : op_.picked)
-      if (t == (row.input ? tensors_.outputs + row.input : 0))
-        moved += concat(" + picked(tensors.index", row.input, ", ", row.count, ", tensors.fault) * ", n);
+    std::string offset = concat("at[", t, ']');
+    for (const PickedRow& picked : op_.picked)
+      if (t == (picked.input ? tensors_.outputs + picked.input : 0))
+        offset = concat("picked(tensors.index", picked.input, " + row, ", picked.count, ", tensors.fault) * ", n);
+    moved += concat(t ? ", " : "", "tensors.", tensors_.names[t], " + ", offset);
   }
   for (const PickedRow& row : op_.picked) {
     parameters += concat("const i64* index", row.input, ", ");
@@ -283,7 +284,9 @@ Job RowTexts::job(std::string_view file, std::string_view entry, int64_t vector,
                          : "DEVICE i64 picked(const i64* index, i64 count, Fault* fault) {\n  i64 at = *index;\n"
                            "  return resolve_index(at, count, fault) ? at : 0;\n}\n";
   const std::string moved_text = concat(
-      "DEVICE RowTensors moved(const RowTensors& tensors, const i64 (&at)[OPERANDS]) {\n  return {", moved, "};\n}\n");
+      "DEVICE RowTensors moved(const RowTensors& tensors, const i64 (&at)[OPERANDS], [[maybe_unused]] Index row) {\n"
+      "  return {",
+      moved, "};\n}\n");
   const std::string take_given = concat(
       "DEVICE void take_given(const RowParameters& p, const Given& given, Value (&x)[V]) {\n#pragma unroll\n"
       "  for (int k = 0; k < V; ++k) x[k] = ",

@@ -79,7 +79,7 @@ DEVICE void store_to_row(const RowParameters& p, T* row, i64 first, bool whole, 
 
 // Generated: struct RowTensors with a pointer for each tensor; Given, what the prologue reads of V elements; Fixed,
 // what the epilogue reads and all rows have in common; and
-//   moved(tensors, at)                            the row whose elements begin so far behind the tensors' own
+//   moved(tensors, at, row)                       row number `row`, whose elements begin so far behind the tensors' own
 //   read_given(p, row, first, whole, given)
 //   take_given(p, given, x)                          V values behind the prologue
 //   read_fixed(p, row, first, whole, fixed)
@@ -87,7 +87,7 @@ DEVICE void store_to_row(const RowParameters& p, T* row, i64 first, bool whole, 
 struct RowTensors;
 struct Given;
 struct Fixed;
-DEVICE RowTensors moved(const RowTensors& tensors, const i64 (&at)[OPERANDS]);
+DEVICE RowTensors moved(const RowTensors& tensors, const i64 (&at)[OPERANDS], Index row);
 DEVICE void read_given(const RowParameters& p, const RowTensors& row, i64 first, bool whole, Given& given);
 DEVICE void take_given(const RowParameters& p, const Given& given, Value (&x)[V]);
 DEVICE void read_fixed(const RowParameters& p, const RowTensors& row, i64 first, bool whole, Fixed& fixed);

@@ -9,7 +9,8 @@
 
 namespace temper::cuda {
 
-// In the place of input `input` stands a table of `count` rows, of which an index picks the only one.
+// In the place of input `input` stands a table of `count` rows, of which an index picks each: row after row of the
+// output, which is plain.
 struct PickedRow {
   size_t input, index;  // of the problem's inputs
   int64_t count = 0;
@@ -24,7 +25,7 @@ struct RowsOp {
   std::string_view entry;                  // the name of the kernel and of its file
   std::string constants;                   // text that comes before the kernel's own
   double number = 0;                       // a constant of the op: epsilon
-  std::vector<PickedRow> picked;           // where there is one row
+  std::vector<PickedRow> picked;
   bool wide = false;                       // a row has more threads than it has unasked
   bool exact = true;                       // sums keep the digits of f32; else those of 16 bits, where a row is held
 };

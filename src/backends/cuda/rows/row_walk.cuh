@@ -41,9 +41,10 @@ struct Part {
   DEVICE_MEMBER RowTensors go_to(const RowParameters& p, const RowTensors& tensors, Index index) {
     i64 at[OPERANDS];
     active = index < Index(p.rows);
-    walk_offsets<KEPT, OPERANDS>(p.kept, active ? index : Index(0), at);
+    const Index row = active ? index : Index(0);
+    walk_offsets<KEPT, OPERANDS>(p.kept, row, at);
     head = ALIGNED ? 0 : i32(at[0] % V);
-    return moved(tensors, at);
+    return moved(tensors, at, row);
   }
   DEVICE_MEMBER void hold_fixed(const RowParameters& p, const RowTensors& tensors) {
     if constexpr (FIXED_HELD) {

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// narrow_constants: a large constant operand of a pointwise node that repeats itself along axes is kept once, and the
+// node broadcasts it. Exporters leave such behind, as the rows of token types that nobody gave: one row for each token
+// of each sequence of the batch, which is read from memory at every run.
+#include <cstring>
+#include <map>
+
+#include "graph/ops/pointwise.h"
+#include "passes/pass.h"
+
+namespace temper {
+
+namespace {
+
+// Of smaller ones little is gained; and a scale of ones, as untrained models have it, stays what trained ones have.
+constexpr size_t kLeastBytes = 64 << 10;
+
+// Whether all slices along an axis are equal, bit for bit.
+bool repeats(const Tensor& tensor, size_t axis) {
+  const Dims dims = tensor.dims();
+  size_t outer = 1, inner = size_t(size_of(tensor.dtype()));
+  for (size_t i = 0; i < dims.size(); ++i) (i < axis ? outer : inner) *= i == axis ? 1 : size_t(dims[i]);
+  const std::byte* at = tensor.raw().data();
+  const size_t all = size_t(dims[axis]) * inner;
+  for (size_t o = 0; o < outer; ++o, at += all)
+    if (std::memcmp(at, at + inner, all - inner) != 0) return false;  // each slice beside the next
+  return true;
+}
+
+// The first slice along the axis.
+Tensor first_slice(const Tensor& tensor, size_t axis) {
+  Dims dims = tensor.dims();
+  size_t outer = 1, inner = size_t(size_of(tensor.dtype()));
+  for (size_t i = 0; i < dims.size(); ++i) (i < axis ? outer : inner) *= i == axis ? 1 : size_t(dims[i]);
+  const size_t all = size_t(dims[axis]) * inner;
+  dims[axis] = 1;
+  Tensor out(tensor.dtype(), dims);
+  for (size_t o = 0; o < outer; ++o) std::memcpy(out.raw_mutable() + o * inner, tensor.raw().data() + o * all, inner);
+  return out;
+}
+
+// Whether another operand than `input` gives the result its size along the axis of `input`.
+bool is_given_by_others(const Graph& graph, const Shape& result, std::span<const ValueId> inputs, size_t input,
+                        size_t axis) {
+  const size_t from_end = graph.type(inputs[input]).rank() - axis;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const Shape& other = graph.type(inputs[i]).shape;
+    if (i != input && other.size() >= from_end && other[other.size() - from_end] == result[result.size() - from_end])
+      return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool narrow_constants(Graph& graph, const PassOptions& options) {
+  bool changed = false;
+  std::map<std::pair<ValueId, std::vector<size_t>>, ValueId> narrowed;  // by the axes that are kept once
+  const int32_t count = graph.node_count();
+  for (int32_t n = 0; n < count; ++n) {
+    options.time.check_at(n);
+    const Node node = graph.node({n});
+    const auto* op = node.op.get_if<ops::Pointwise>();
+    if (!op) continue;
+    const Shape result = graph.type(node.outputs[0]).shape;
+    std::vector<ValueId> inputs = node.inputs;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const Tensor* constant = graph.constant(inputs[i]);
+      if (!constant || constant->raw().size() < kLeastBytes) continue;
+      std::optional<Tensor> kept;
+      std::vector<size_t> axes;
+      for (size_t axis = 0; axis < constant->dims().size(); ++axis) {
+        const Tensor& from = kept ? *kept : *constant;
+        if (from.dims()[axis] > 1 && is_given_by_others(graph, result, inputs, i, axis) && repeats(from, axis)) {
+          kept = first_slice(from, axis);
+          axes.push_back(axis);
+        }
+      }
+      if (!kept) continue;
+      ValueId& to = narrowed[{inputs[i], axes}];
+      if (!to.valid()) to = graph.add_constant(concat(graph.value(inputs[i]).name, ".once"), std::move(*kept));
+      inputs[i] = to;
+    }
+    if (inputs == node.inputs) continue;
+    graph.rewrite(node.outputs[0], ops::Pointwise(*op), std::move(inputs), node.name);
+    changed = true;
+  }
+  return changed;
+}
+
+}  // namespace temper
