@@ -1,10 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-// remove_no_ops: nodes that give back their input (a slice of everything, a pad of nothing, a concat of one, ...), and
-// reshapes of reshapes.
+// remove_no_ops: nodes that give back their input (a slice of everything, a pad of nothing, a concat of one, ...),
+// reshapes of reshapes, and gathers that are reshapes: exporters index masks by all of their positions.
+#include <numeric>
+
+#include "graph/ops/gather.h"
 #include "graph/ops/reshape.h"
 #include "passes/pass.h"
 
 namespace temper {
+
+// Whether constant indices pick all elements in the order in which they lie.
+static bool picks_all_in_order(const Graph& graph, const Node& node) {
+  constexpr int64_t kMostElements = 1 << 22;  // they are picked here, to see
+  const auto* gather = node.op.get_if<ops::Gather>();
+  const Tensor* indices = gather ? graph.constant(node.inputs[1]) : nullptr;
+  const TensorType &x = graph.type(node.inputs[0]), &out = graph.type(node.outputs[0]);
+  if (!indices || !x.is_concrete() || !out.is_concrete() || element_count(x.dims()) != element_count(out.dims()) ||
+      element_count(x.dims()) > kMostElements)
+    return false;
+  Tensor places(DType::i64, x.dims());
+  std::iota(places.data<int64_t>(), places.data<int64_t>() + places.count(), int64_t(0));
+  const TensorType type{DType::i64, out.shape};
+  const Tensor picked = gather->reference(std::vector<Tensor>{places, *indices}, std::span(&type, 1))[0];
+  return picked.reshaped(x.dims()).same_bits(places);
+}
 
 bool remove_no_ops(Graph& graph, const PassOptions& options) {
   bool changed = false;
@@ -12,6 +31,13 @@ bool remove_no_ops(Graph& graph, const PassOptions& options) {
   for (int32_t n = 0; n < count; ++n) {
     options.time.check_at(n);
     const Node& node = graph.node({n});
+    if (picks_all_in_order(graph, node)) {
+      const ValueId x = node.inputs[0], picked = node.outputs[0];
+      if (graph.type(x) == graph.type(picked)) graph.replace(picked, x);
+      else graph.rewrite(picked, ops::Reshape{graph.type(picked).shape}, {x}, std::string(node.name));
+      changed = true;
+      continue;
+    }
     if (node.outputs.size() != 1 || node.inputs.empty() || !node.inputs[0].valid() ||
         !is_no_op(node.op, graph.type(node.inputs[0]), node.inputs.size()))
       continue;
