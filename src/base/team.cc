@@ -19,6 +19,7 @@
 
 #include "base/error.h"
 #include "base/relax.h"
+#include "base/signals.h"
 #include "base/subnormals.h"
 
 namespace temper {
@@ -115,18 +116,14 @@ void run_one_by_one(int members, PartWork part, void* data) {
 class Team {
  public:
   explicit Team(int members) : slots_(size_t(members)), records_(size_t(members)), born_(forks.load()) {
-    // Workers leave signals of the keyboard and of timers to the threads of the program; faults stay where they happen.
-    sigset_t all, before;
-    sigfillset(&all);
-    for (int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGPROF}) sigdelset(&all, fault);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    // Workers leave signals of the keyboard and of timers to the threads of the program, but for those of profilers.
+    const SignalsHeld held({SIGPROF});
     try {
       while (this->members() < members) {
         workers_.emplace_back([this, worker = this->members()] { work(worker); });
         pthread_setname_np(workers_.back().native_handle(), "temper");
       }
     } catch (const std::system_error& error) { refused_ = error.code(); }
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
   ~Team() {
     ending_ = true;

@@ -220,7 +220,7 @@ class ConvTransposeKernel final : public Kernel {
       });
     } else if (items_ >= threads_) {
       parallel_for_threads(threads_, items_, 1, [&](int member, int64_t begin, int64_t end) {
-        const ThreadScope alone(1);
+        const ThreadScope alone(1, Parts::together, true);
         float* const products = scratch + member * products_;
         for (int64_t item = begin; item < end; ++item) {
           const Block block = block_of(item);
@@ -233,7 +233,7 @@ class ConvTransposeKernel final : public Kernel {
       for (int64_t item = 0; item < items_; ++item) {
         const Block block = block_of(item);
         {
-          const ThreadScope threads(threads_);
+          const ThreadScope threads(threads_, Parts::together, true);
           multiply(run, block, scratch);
         }
         gather_in_parallel(block.count, 1, [&](int member, int64_t i, int64_t begin, int64_t end) {

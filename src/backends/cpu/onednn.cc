@@ -76,16 +76,27 @@ memory::desc dnnl_desc(DType dtype, const Dims& dims, Layout layout) {
   return memory::desc(dims, dnnl_dtype(dtype), tags[dims.size() - 3][int(layout) - 1]);
 }
 
-ThreadScope::ThreadScope(int threads, Parts parts) : before_(dnnl_threads()), parts_before_(dnnl_parts()) {
+ThreadScope::ThreadScope(int threads, Parts parts, bool holds_signals) : before_(dnnl_work()) {
   reserve_members(threads);
-  set_dnnl_threads(threads, parts);
+  if (holds_signals) held_.emplace();
+  set_dnnl_work({threads, parts, holds_signals});
   if (serve_dnnl_regions()) return;
   libgomp_before_ = omp_get_max_threads();
   if (threads != libgomp_before_) omp_set_num_threads(threads);
 }
 ThreadScope::~ThreadScope() {
-  set_dnnl_threads(before_, parts_before_);
+  set_dnnl_work(before_);
   if (libgomp_before_) omp_set_num_threads(libgomp_before_);
+}
+
+// What oneDNN calls the implementation; empty where it does not tell.
+static std::string_view implementation_of(const dnnl::primitive& primitive) {
+  const_dnnl_primitive_desc_t desc = nullptr;
+  const char* name = nullptr;
+  if (dnnl_primitive_get_primitive_desc(primitive.get(), &desc) != dnnl_success ||
+      dnnl_primitive_desc_query(desc, dnnl_query_impl_info_str, 0, &name) != dnnl_success)
+    return {};
+  return name;
 }
 
 // Forward convolutions of oneDNN 2.6 by its own kernels divide their work among threads and have no barrier (its
@@ -95,19 +106,19 @@ static Parts parts_of(const dnnl::primitive& primitive) {
   const dnnl_version_t* version = dnnl_version();
   if (version->major != 2 || version->minor != 6 || primitive.get_kind() != dnnl::primitive::kind::convolution)
     return Parts::together;
-  const_dnnl_primitive_desc_t desc = nullptr;
-  const char* kernel = nullptr;
-  if (dnnl_primitive_get_primitive_desc(primitive.get(), &desc) != dnnl_success ||
-      dnnl_primitive_desc_query(desc, dnnl_query_impl_info_str, 0, &kernel) != dnnl_success)
-    return Parts::together;
+  const std::string_view kernel = implementation_of(primitive);
   for (std::string_view name : {"jit:", "jit_1x1:", "jit_dw:", "jit_bf16:", "jit_bf16_1x1:", "jit_int8:",
                                 "jit_int8_1x1:", "jit_uni_int8:", "jit_uni_int8_1x1:", "brgconv:", "brgconv_1x1:"})
-    if (std::string_view(kernel).starts_with(name)) return Parts::independent;
+    if (kernel.starts_with(name)) return Parts::independent;
   return Parts::together;
 }
 
 DnnlCall::DnnlCall(dnnl::primitive primitive)
-    : primitive_(std::move(primitive)), threads_(dnnl_threads()), parts_(parts_of(primitive_)) {}
+    : primitive_(std::move(primitive)), threads_(dnnl_work().threads), parts_(parts_of(primitive_)) {
+  // "x64:gemm:jit", or by a matmul "gemm:jit"; not "brgemm:..."
+  const std::string_view name = implementation_of(primitive_);
+  holds_signals_ = name.empty() || name.find("gemm:jit") != name.npos;
+}
 
 size_t DnnlCall::add(int argument, const memory::desc& desc) {
   memories_.emplace_back(desc, dnnl_cpu_engine(), static_cast<void*>(nullptr));
@@ -116,7 +127,7 @@ size_t DnnlCall::add(int argument, const memory::desc& desc) {
 }
 
 void DnnlCall::execute() {
-  const ThreadScope threads(threads_, parts_);
+  const ThreadScope threads(threads_, parts_, holds_signals_);
   const dnnl_status_t status =
       dnnl_primitive_execute(primitive_.get(), stream_of_thread().get(), int(arguments_.size()), arguments_.data());
   if (status != dnnl_success)

@@ -4,9 +4,12 @@
 #include <algorithm>
 #include <dnnl.hpp>
 #include <functional>
+#include <optional>
 
 #include "backends/cpu/cpu.h"
+#include "backends/cpu/onednn_threads.h"
 #include "base/checked.h"
+#include "base/signals.h"
 #include "base/team.h"
 
 namespace temper {
@@ -24,15 +27,21 @@ void dnnl_pack(const dnnl::memory::desc& stored, std::span<const std::byte> weig
 // oneDNN takes the number of threads of a primitive from what OpenMP says on the calling thread: of some when they are
 // created, of others each time they run. Everything of oneDNN that works is called inside of one of these. Throws
 // Error{machine} where the system gives no more threads.
+//
+// The code that oneDNN makes for products of f32 (dnnl_sgemm, and what it calls gemm:jit) has its stack pointer in
+// memory of the heap where a sum has more than 84 terms or so. The handler of a signal that came meanwhile, such as
+// Ctrl-C in Python, would write its frame over what lies below (oneDNN's issue 4845; no version 2 is mended). So they
+// run with `holds_signals`, which takes two calls of the system.
 class ThreadScope {
  public:
-  explicit ThreadScope(int threads, Parts parts = Parts::together);
+  explicit ThreadScope(int threads, Parts parts = Parts::together, bool holds_signals = false);
   ~ThreadScope();
   ThreadScope(const ThreadScope&) = delete;
 
  private:
-  int before_, libgomp_before_ = 0;  // 0: oneDNN's regions are not libgomp's
-  Parts parts_before_;
+  DnnlWork before_;
+  int libgomp_before_ = 0;  // 0: oneDNN's regions are not libgomp's
+  std::optional<SignalsHeld> held_;
 };
 
 // Calls `create`; a dnnl::error becomes nullopt (the candidate does not exist) with the reason in `why`.
@@ -62,6 +71,7 @@ class DnnlCall {
   dnnl::primitive primitive_;
   int threads_ = 1;
   Parts parts_ = Parts::together;
+  bool holds_signals_ = false;
   std::vector<dnnl::memory> memories_;
   std::vector<dnnl_exec_arg_t> arguments_;
 };

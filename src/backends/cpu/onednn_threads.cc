@@ -10,9 +10,11 @@
 #include <unistd.h>
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
+#include "base/signals.h"
 #include "base/team.h"
 
 extern "C" void GOMP_parallel(void (*body)(void*), void* data, unsigned threads, unsigned flags);
@@ -22,23 +24,25 @@ namespace temper {
 
 namespace {
 
-thread_local int threads_of_call = 0;
-thread_local Parts parts_of_call = Parts::together;
+thread_local DnnlWork work_of_call;
 
-bool is_ours() { return threads_of_call > 0 || in_region(); }
+bool is_ours() { return work_of_call.threads > 0 || in_region(); }
 
 struct Region {
   void (*body)(void*);
   void* data;
+  bool holds_signals;
 };
 
 void parallel(void (*body)(void*), void* data, unsigned threads, unsigned flags) {
   if (!is_ours()) return GOMP_parallel(body, data, threads, flags);
-  Region region{body, data};
+  Region region{body, data, work_of_call.holds_signals};
   run_parts(
-      threads ? int(threads) : threads_of_call, parts_of_call,
+      threads ? int(threads) : work_of_call.threads, work_of_call.parts,
       [](void* whole, int) {
         const Region& shared = *static_cast<const Region*>(whole);
+        std::optional<SignalsHeld> held;  // the caller holds them already
+        if (shared.holds_signals && !work_of_call.holds_signals) held.emplace();
         shared.body(shared.data);
       },
       &region);
@@ -47,7 +51,7 @@ void barrier() { is_ours() ? wait_for_members() : GOMP_barrier(); }
 int thread_num() { return is_ours() ? this_member() : omp_get_thread_num(); }
 int num_threads() { return is_ours() ? member_count() : omp_get_num_threads(); }
 int in_parallel() { return is_ours() ? in_region() && member_count() > 1 : omp_in_parallel(); }
-int most_threads() { return !is_ours() ? omp_get_max_threads() : in_region() ? 1 : threads_of_call; }
+int most_threads() { return !is_ours() ? omp_get_max_threads() : in_region() ? 1 : work_of_call.threads; }
 
 struct Import {
   std::string_view name;
@@ -71,6 +75,8 @@ constexpr bool is_import(uint32_t type) { return type == R_AARCH64_JUMP_SLOT || 
 #else
 constexpr bool is_import(uint32_t) { return false; }
 #endif
+
+// NOLINTBEGIN(performance-no-int-to-ptr): a loader has addresses as integers
 
 // Where a library keeps the addresses of the functions that it imports (System V gABI, "Dynamic Linking").
 struct Tables {
@@ -150,6 +156,8 @@ bool protect(const Entry& entry, int rights) {
   return mprotect(reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(entry.place) / page * page), page, rights) == 0;
 }
 
+// NOLINTEND(performance-no-int-to-ptr)
+
 bool serve() {
   // The library whose functions this one calls: a process may hold another oneDNN of the same names.
   Dl_info info;
@@ -181,11 +189,7 @@ bool serve_dnnl_regions() {
   return served;
 }
 
-int dnnl_threads() { return threads_of_call; }
-Parts dnnl_parts() { return parts_of_call; }
-void set_dnnl_threads(int threads, Parts parts) {
-  threads_of_call = threads;
-  parts_of_call = parts;
-}
+DnnlWork dnnl_work() { return work_of_call; }
+void set_dnnl_work(const DnnlWork& work) { work_of_call = work; }
 
 }  // namespace temper

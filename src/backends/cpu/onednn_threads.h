@@ -18,10 +18,13 @@ namespace temper {
 // statically, other functions of OpenMP imported, another runtime): its regions then stay with libgomp.
 bool serve_dnnl_regions();
 
-// The number of threads of what oneDNN runs for the calling thread, 0: Temper is not the caller; and whether the parts
-// of its regions are known not to wait for each other.
-int dnnl_threads();
-Parts dnnl_parts();
-void set_dnnl_threads(int threads, Parts parts);
+// What oneDNN runs for the calling thread.
+struct DnnlWork {
+  int threads = 0;                // 0: Temper is not the caller
+  Parts parts = Parts::together;  // independent: those of its regions are known not to wait for each other
+  bool holds_signals = false;     // on all of its threads: onednn.h says why
+};
+DnnlWork dnnl_work();
+void set_dnnl_work(const DnnlWork& work);
 
 }  // namespace temper

@@ -118,10 +118,10 @@ TEST(OnednnThreads, TheProcessHasOneOpenMpRuntimeAndItIsLibgomp) {
 
 TEST(OnednnThreads, WhatTheApplicationRunsStaysLibgomps) {
   serve_dnnl_regions();
-  EXPECT_EQ(dnnl_threads(), 0);
+  EXPECT_EQ(dnnl_work().threads, 0);
   {
     const ThreadScope scope(3);
-    EXPECT_EQ(dnnl_threads(), 3);
+    EXPECT_EQ(dnnl_work().threads, 3);
     const int before = omp_get_max_threads();
     std::atomic<int> threads{0};
     GOMP_parallel([](void* count) { *static_cast<std::atomic<int>*>(count) += omp_get_num_threads() == 2; }, &threads,
@@ -129,7 +129,7 @@ TEST(OnednnThreads, WhatTheApplicationRunsStaysLibgomps) {
     EXPECT_EQ(threads, 2);
     EXPECT_EQ(omp_get_max_threads(), before) << "the application's setting is not touched";
   }
-  EXPECT_EQ(dnnl_threads(), 0);
+  EXPECT_EQ(dnnl_work().threads, 0);
   // oneDNN called by the application itself: its loop opens a region of libgomp's.
   std::vector<float> from(1 << 16, 2.f), to(1 << 16, 0.f);
   dnnl::stream stream(dnnl_cpu_engine());
