@@ -96,6 +96,9 @@ class Kernel {
   virtual bool reads(size_t input) const { return true; }
   // The input that output 0 should share its memory with, -1 for none. The plan does so where it is not read again.
   virtual int in_place() const { return -1; }
+  // Results are made from the last one to the first from now on; false where the kernel has one way alone. Called, if
+  // at all, before prepare().
+  virtual bool go_backwards() { return false; }
   // Brings what the kernel needs to the device. It is called once before the first launch, while the bytes that `load`
   // was given are still there. Planning asks kernels for the above and launches none.
   virtual void prepare() {}

@@ -89,9 +89,11 @@ void print_summary(const std::string& path, const PlanFile& file) {
   if (!file.refusal.empty()) line("runs here", concat("no: ", file.refusal));
 }
 
-// The configuration, with the threads where they are not all, and of a concat with what it need not copy.
+// The configuration, with the order of the walk where it is the other one, with the threads where they are not all, and
+// of a concat with what it need not copy.
 std::string configuration_of(const Plan& plan, const Segment& segment, const PlanStep& step) {
   std::string out = step.config.text;
+  if (step.backwards) out += out.empty() ? "backwards" : ", backwards";
   const int threads = step.problem.threads;
   if (!segment.parallel && threads < plan.threads)
     out += concat(out.empty() ? "on " : " on ", threads, threads == 1 ? " thread" : " threads");

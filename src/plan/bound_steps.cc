@@ -61,6 +61,8 @@ std::unique_ptr<Kernel> BoundSteps::load(const PlanStep& step, const Device& dev
   for (size_t i = 0; i < step.inputs.size(); ++i)
     if (step.inputs[i].kind == BufferRef::Kind::none && step.problem.inputs[i].present && kernel->reads(i))
       fail(ErrorKind::bad_file, "its input ", i, " has no buffer");
+  if (step.backwards && !kernel->go_backwards())
+    fail(ErrorKind::bad_file, step.tactic, " does not make its results from the last one to the first");
   kernel->prepare();
   return kernel;
 }

@@ -174,6 +174,7 @@ static void json_fields(V& v, T& step) {
   v.field("node", step.node);
   v.field("threads", step.problem.threads, kThreads);
   v.field("workspace", step.workspace, kSize);
+  v.field("backwards", step.backwards);
   v.field("code", step.code, kIndex);
   v.field("ms", step.ms);
   std::vector<PlacedPort> inputs, outputs;

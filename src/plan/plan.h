@@ -39,6 +39,7 @@ struct PlanStep {
   std::vector<BufferRef> inputs, outputs;
   int packed = -1, code = -1;  // Packed::bytes and ::code: indices into Plan::constants
   int64_t workspace = 0;       // bytes, at the segment's workspace offset
+  bool backwards = false;      // Kernel::go_backwards
   double ms = -1;              // as measured when chosen, by itself or in the plan; negative: nobody timed it
   std::vector<Candidate> losers;
   bool is_reorder() const { return tactic.empty(); }

@@ -11,6 +11,7 @@
 #include "plan/parts.h"
 #include "plan/place.h"
 #include "plan/views.h"
+#include "plan/walk_order.h"
 
 namespace temper {
 
@@ -57,6 +58,7 @@ class Builder {
         for (BufferRef& ref : step.inputs) resolve(ref);
         for (BufferRef& ref : step.outputs) resolve(ref);
       }
+    choose_walk_order(plan_);
     return std::move(plan_);
   }
 
@@ -357,6 +359,7 @@ class Builder {
     const auto kernel = choice.chosen.tactic->load(step.problem, step.config, plan_.packed_of(step), device_);
     step.workspace = kernel->workspace();
     workspace_ = std::max(workspace_, step.workspace);
+    step.backwards = kernel->go_backwards();  // it could; choose_walk_order says whether it shall
     const int shared_input = kernel->in_place();
     for (size_t o = 0; o < node.outputs.size(); ++o) {
       const ValueId id = node.outputs[o];

@@ -137,6 +137,17 @@ void LoadedWork::launch(const Stream& stream, const DeviceBuffers& buffers) cons
   }
 }
 
+bool go_backwards(Recipe::Work& work) {
+  bool any = false;
+  for (Job& job : work.jobs) {
+    if (job.backwards_at < 0) continue;
+    const uint32_t yes = 1;
+    std::memcpy(job.parameters.data() + job.backwards_at, &yes, sizeof yes);
+    any = true;
+  }
+  return any;
+}
+
 bool reads(const Recipe::Work& work, int input) {
   auto is_input = [&](const Slot& slot) { return slot.kind == Slot::Kind::input && slot.index == input; };
   for (const Job& job : work.jobs)

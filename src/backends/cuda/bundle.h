@@ -38,6 +38,9 @@ struct DeviceBuffers {
 // Whether any job of the work reads this input of the problem.
 bool reads(const Recipe::Work& work, int input);
 
+// Kernels that can make their results from the last one to the first do so (Job::backwards_at); false if there is none.
+bool go_backwards(Recipe::Work& work);
+
 // Jobs whose kernels are loaded on a GPU. It is immutable, and several streams may launch it at the same time.
 class LoadedWork {
  public:

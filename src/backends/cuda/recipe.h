@@ -44,6 +44,8 @@ struct Job {
   // Programmatic dependent launch (PDL): the kernel itself waits for the previous kernel (wait_for_inputs in
   // support/memory.cuh), so it may start before that one has ended.
   bool overlap = false;
+  // Where in `parameters` a u32 says, by 1, that results are made from the last one to the first; -1: nowhere.
+  int64_t backwards_at = -1;
 };
 
 // The properties of a GPU that configurations and grids are chosen by. There is no default: the caller says which GPU
@@ -124,6 +126,12 @@ class ParameterWriter {
   }
   // struct Divisor of support/memory.cuh; 1 <= divisor < 2^31 where 32-bit positions are divided.
   ParameterWriter& put_divisor(int64_t divisor);
+  // A u32 of 0, for Job::backwards_at.
+  ParameterWriter& put_backwards(Job& job) {
+    put(uint32_t(0));
+    job.backwards_at = int64_t(bytes_.size() - sizeof(uint32_t));
+    return *this;
+  }
   // The member that ProgramNumbers::text declares; nothing where there are none.
   ParameterWriter& put_numbers(const std::vector<float>& numbers) {
     for (const float number : numbers) put(number);

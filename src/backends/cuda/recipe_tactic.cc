@@ -17,6 +17,7 @@ class RecipeKernel final : public Kernel {
       : machine_(device.gpu), work_(work), bundle_(packed.code, work.jobs, device.architecture), bytes_(packed.bytes) {}
   int64_t workspace() const override { return work().workspace; }
   bool reads(size_t input) const override { return cuda::reads(work(), int(input)); }
+  bool go_backwards() override { return cuda::go_backwards(work_); }
   void prepare() override {
     loaded_.emplace(machine_->gpu(), std::move(work_), bundle_);
     if (!bytes_.empty()) packed_ = machine_->constant(bytes_);

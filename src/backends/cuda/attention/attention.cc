@@ -83,7 +83,7 @@ std::string attention_constants(const Problem& problem, int keys) {
                 lengths ? "" : "constexpr const i64* lengths = nullptr;\n");
 }
 
-std::vector<std::byte> attention_parameters(const Problem& problem, int64_t tiles) {
+void set_attention_parameters(Job& job, const Problem& problem, int64_t tiles) {
   const ops::Attention& op = problem.op.get<ops::Attention>();
   const ops::AttentionSizes s = attention_sizes(problem);
   constexpr double kLog2E = 1.4426950408889634;
@@ -102,8 +102,8 @@ std::vector<std::byte> attention_parameters(const Problem& problem, int64_t tile
   }
   const ops::MaskStrides at = strides_of_mask(problem);
   for (int64_t stride : {at.batch, at.head, at.query, at.key}) parameters.put(stride);
-  parameters.put(uint32_t(at.batches)).put(uint32_t(s.batch * s.heads * tiles));
-  return parameters.finish();
+  parameters.put(uint32_t(at.batches)).put(uint32_t(s.batch * s.heads * tiles)).put_backwards(job);
+  job.parameters = parameters.finish();
 }
 
 namespace {
@@ -183,7 +183,7 @@ Recipe::Work work(const Problem& problem, const Config& config, const GpuPropert
   job.shape.block = {uint32_t(row_warps * tile.key_warps * 32), 1, 1};
   job.shape.grid = {uint32_t(s.batch * s.heads * tiles), 1, 1};
   job.shape.shared_bytes = uint32_t(shared_bytes(problem, tile));
-  job.parameters = attention_parameters(problem, tiles);
+  set_attention_parameters(job, problem, tiles);
   out.jobs.push_back(std::move(job));
   return out;
 }

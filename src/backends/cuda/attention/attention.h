@@ -23,7 +23,7 @@ bool attention_takes_parts(const Problem& problem, const Config& config);
 void add_masks(const Problem& problem, std::string& arguments, std::vector<Slot>& slots);
 // The constants that scores.cuh asks for; `keys`: of a block.
 std::string attention_constants(const Problem& problem, int keys);
-// struct Parameters of scores.cuh; `tiles`: of queries, of a head.
-std::vector<std::byte> attention_parameters(const Problem& problem, int64_t tiles);
+// Sets the job's parameters, struct Parameters of scores.cuh; `tiles`: of queries, of a head.
+void set_attention_parameters(Job& job, const Problem& problem, int64_t tiles);
 
 }  // namespace temper::cuda

@@ -153,7 +153,7 @@ Recipe::Work work(const Problem& problem, const Config& config, const GpuPropert
   job.shape.block = {uint32_t(tile.consumers * 128 + (tile.consumers > 1 ? 128 : 32)), 1, 1};
   job.shape.grid = {uint32_t(tile.in_turn ? std::min(tiles, gpu.sms * blocks) : tiles), 1, 1};
   job.shape.shared_bytes = uint32_t(shared_bytes(problem, tile));
-  job.parameters = attention_parameters(problem, tiles_of_head(problem, tile));
+  set_attention_parameters(job, problem, tiles_of_head(problem, tile));
   out.jobs.push_back(std::move(job));
   return out;
 }

@@ -102,7 +102,8 @@ Recipe::Work work(const Problem& whole, const Config& config, const GpuPropertie
   std::string arguments = "const Half* q, const Half* k, const Half* v, ";
   job.slots = {{Slot::Kind::input, kQ, 0}, {Slot::Kind::input, kK, 0}, {Slot::Kind::input, kV, 0}};
   add_masks(problem, arguments, job.slots);
-  job.parameters = attention_parameters(problem, 1);
+  set_attention_parameters(job, problem, 1);
+  job.backwards_at = -1;  // one query of a head
   if (appends(whole)) {
     for (size_t i = 1; i < job.slots.size(); ++i)
       job.slots[i].index = i == 1   ? kCacheK

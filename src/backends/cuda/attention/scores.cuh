@@ -21,7 +21,8 @@ struct Parameters {
   i64 q_row, q_batch, k_row, k_batch, v_row, v_batch, y_row, y_batch;  // strides in elements
   i64 mask_batch, mask_head, mask_query, mask_key;
   u32 mask_batches;
-  u32 blocks;  // tiles of queries of all heads
+  u32 blocks;     // tiles of queries of all heads
+  u32 backwards;  // the last tile comes first
 };
 
 constexpr int SCORES = KEYS / 2;
@@ -56,6 +57,7 @@ struct Place {
 template <int ROWS, int BLOCK_KEYS>
 DEVICE Place place_of_block(u32 block, const Parameters& p, const i64* lengths) {
   Place at;
+  if (p.backwards) block = p.blocks - 1 - block;
   const u32 pair = divide(block, p.tiles);
   u32 tile = block - pair * p.tiles.divisor;
   if (p.reversed) tile = p.tiles.divisor - 1 - tile;

@@ -5,8 +5,8 @@
 #pragma once
 
 struct Parameters {
-  u32 channels, batch;
-  Divisor slabs, tiles, bands;  // block = ((n / IMAGES * bands + band) * tiles + tile) * slabs + slab
+  u32 channels, batch, backwards;  // `backwards`: the last block comes first
+  Divisor slabs, tiles, bands;     // block = ((n / IMAGES * bands + band) * tiles + tile) * slabs + slab
   i32 height, width, out_height, out_width, pad_h, pad_w;
   i32 band;  // rows of results
   NUMBERS
@@ -22,9 +22,10 @@ struct Place {
   i32 rows;  // of results
 };
 DEVICE Place place_of_block(const Parameters& p) {
-  const u32 tile = divide(u32(blockIdx.x), p.slabs), band = divide(tile, p.tiles), n = divide(band, p.bands);
+  const u32 block = p.backwards ? gridDim.x - 1 - blockIdx.x : blockIdx.x;
+  const u32 tile = divide(block, p.slabs), band = divide(tile, p.tiles), n = divide(band, p.bands);
   Place place;
-  place.c = (blockIdx.x - tile * p.slabs.divisor) * (CHUNKS * 8);
+  place.c = (block - tile * p.slabs.divisor) * (CHUNKS * 8);
   place.w = i32(tile - band * p.tiles.divisor) * TILE;
   place.h = i32(band - n * p.bands.divisor) * p.band;
   place.n = n * IMAGES;

@@ -1077,7 +1077,8 @@ Recipe::Work hopper_gemm_work(const Problem& whole, const Config& config, const 
       .put(uint32_t(last.image_ld))
       .put(uint32_t(tiles))
       .put_divisor(rows_inner ? tiles / column_tiles : column_tiles)
-      .put(uint32_t(rows_inner));
+      .put(uint32_t(rows_inner))
+      .put_backwards(job);
   const auto put_counts = [&](const HopperGemm& gemm) {
     for (int64_t count : {gemm.kernel[0], gemm.kernel[1], gemm.channel_slices()}) writer.put(uint32_t(count));
   };

@@ -108,11 +108,11 @@ struct Parameters {
   u32 rows, columns, out_ld, extra_ld, image_ld, tiles;  // leading dimensions: of the output, of the residual, of what
                                                          // the epilogue reads for each channel of each image
   Divisor inner_tiles;                                   // tiles along the inner walk
-  u32 rows_inner;
-  u32 taps_h, taps_w, channel_slices;  // number of K slices: taps_h * taps_w * channel_slices
-  u32 split_slices;                    // K slices of a block, at most
-  Divisor walked_w, walked_h;          // row = (n * walked_h + h) * walked_w + w
-  u32 out_w, out_h;                    // of the output: smaller with PATCH, otherwise as many
+  u32 rows_inner, backwards;                             // `backwards`: the last tile comes first
+  u32 taps_h, taps_w, channel_slices;                    // number of K slices: taps_h * taps_w * channel_slices
+  u32 split_slices;                                      // K slices of a block, at most
+  Divisor walked_w, walked_h;                            // row = (n * walked_h + h) * walked_w + w
+  u32 out_w, out_h;                                      // of the output: smaller with PATCH, otherwise as many
   i32 stride_w, stride_h, pad_w, pad_h, dilation_w, dilation_h;
   Divisor matrix_tiles;  // of one product of MATRICES
   u32 a_rows;            // rows of A from one product to the next
@@ -225,6 +225,7 @@ struct TilePlace {  // in tiles
   u32 matrix = 0;
 };
 DEVICE TilePlace place_of(u32 tile, const Parameters& p) {
+  if (p.backwards) tile = p.tiles - 1 - tile;
   u32 matrix = 0;
   if constexpr (MATRICES) {
     matrix = divide(tile, p.matrix_tiles);

@@ -214,6 +214,7 @@ struct Once {
     job.shape.block = {uint32_t(shares.block), 1, 1};
     job.shape.grid = {blocks_for(blocks, 1), 1, 1};
     job.shape.shared_bytes = uint32_t(held * shares.block * g.given + shares.shared(g, splits));
+    job.backwards_at = -1;  // groups have one way
     out.jobs.push_back(std::move(job));
     return out;
   }
@@ -241,6 +242,7 @@ Recipe::Work twice_work(const Problem& problem, const Config& config, const Grou
     job.shape.block = {uint32_t(shares.block), 1, 1};
     job.shape.grid = {blocks_for(tiles * (sums ? chunks : most), 1), 1, 1};
     job.shape.shared_bytes = uint32_t(shares.shared(g, 0));
+    job.backwards_at = -1;  // groups have one way
     out.jobs.push_back(std::move(job));
   }
   out.workspace = g.samples * chunks * (g.channels / g.group) * g.moments();

@@ -304,6 +304,7 @@ Job RowTexts::job(std::string_view file, std::string_view entry, int64_t vector,
   ParameterWriter writer;
   writer.put(uint64_t(rows))
       .put(uint64_t(n))
+      .put_backwards(job)
       .put(1.0 / double(n))
       .put(op_.number)
       .put(float(1.0 / double(n)))

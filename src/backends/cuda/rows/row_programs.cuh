@@ -12,6 +12,7 @@
 
 struct RowParameters {
   u64 rows, n;
+  u32 backwards;   // the last row comes first
   double inverse;  // 1 / n
   double number;   // what the op needs beside: epsilon
   float inverse_f32, number_f32;

@@ -41,7 +41,7 @@ struct Part {
   DEVICE_MEMBER RowTensors go_to(const RowParameters& p, const RowTensors& tensors, Index index) {
     i64 at[OPERANDS];
     active = index < Index(p.rows);
-    const Index row = active ? index : Index(0);
+    const Index row = !active ? Index(0) : p.backwards ? Index(p.rows) - 1 - index : index;
     walk_offsets<KEPT, OPERANDS>(p.kept, row, at);
     head = ALIGNED ? 0 : i32(at[0] % V);
     return moved(tensors, at, row);
