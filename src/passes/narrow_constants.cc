@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// narrow_constants: a large constant operand of a pointwise node that repeats itself along axes is kept once, and the
-// node broadcasts it. Exporters leave such behind, as the rows of token types that nobody gave: one row for each token
-// of each sequence of the batch, which is read from memory at every run.
+// narrow_constants: a constant operand of a pointwise node that repeats itself along axes is kept once, and the node
+// broadcasts it. Exporters leave such behind, as the rows of token types that nobody gave: one row for each token of
+// each sequence of the batch, which is read from memory at every run. Its innermost axis stays: a scale of ones, as
+// untrained models have it, remains what trained ones have.
 #include <cstring>
 #include <map>
 
@@ -12,8 +13,12 @@ namespace temper {
 
 namespace {
 
-// Of smaller ones little is gained; and a scale of ones, as untrained models have it, stays what trained ones have.
-constexpr size_t kLeastBytes = 64 << 10;
+// The last axis of more than one element; 0 where there is none.
+size_t innermost(const Dims& dims) {
+  size_t axis = dims.empty() ? 0 : dims.size() - 1;
+  while (axis > 0 && dims[axis] == 1) --axis;
+  return axis;
+}
 
 // Whether all slices along an axis are equal, bit for bit.
 bool repeats(const Tensor& tensor, size_t axis) {
@@ -66,10 +71,10 @@ bool narrow_constants(Graph& graph, const PassOptions& options) {
     std::vector<ValueId> inputs = node.inputs;
     for (size_t i = 0; i < inputs.size(); ++i) {
       const Tensor* constant = graph.constant(inputs[i]);
-      if (!constant || constant->raw().size() < kLeastBytes) continue;
+      if (!constant) continue;
       std::optional<Tensor> kept;
       std::vector<size_t> axes;
-      for (size_t axis = 0; axis < constant->dims().size(); ++axis) {
+      for (size_t axis = 0; axis < innermost(constant->dims()); ++axis) {
         const Tensor& from = kept ? *kept : *constant;
         if (from.dims()[axis] > 1 && is_given_by_others(graph, result, inputs, i, axis) && repeats(from, axis)) {
           kept = first_slice(from, axis);

@@ -14,8 +14,9 @@ static bool picks_all_in_order(const Graph& graph, const Node& node) {
   constexpr int64_t kMostElements = 1 << 22;  // they are picked here, to see
   const auto* gather = node.op.get_if<ops::Gather>();
   const Tensor* indices = gather ? graph.constant(node.inputs[1]) : nullptr;
+  if (!indices) return false;
   const TensorType &x = graph.type(node.inputs[0]), &out = graph.type(node.outputs[0]);
-  if (!indices || !x.is_concrete() || !out.is_concrete() || element_count(x.dims()) != element_count(out.dims()) ||
+  if (!x.is_concrete() || !out.is_concrete() || element_count(x.dims()) != element_count(out.dims()) ||
       element_count(x.dims()) > kMostElements)
     return false;
   Tensor places(DType::i64, x.dims());

@@ -101,7 +101,7 @@ class RandomGraph {
       case 2: matmul(); break;
       case 3:
       case 4: unary(); break;
-      case 5: scale_and_shift(); break;
+      case 5: chance(0.9) ? scale_and_shift() : add_expanded(); break;
       case 6:
       case 7: binary(); break;
       case 8:
@@ -239,6 +239,21 @@ class RandomGraph {
     }
     push(ops::Pointwise{mul}, {x, scale});
     push(ops::Pointwise{add}, {values_.back(), constant(dims, 1)});
+  }
+
+  // As exporters leave a row that was expanded: the last two axes of x + a constant of equal rows.
+  void add_expanded() {
+    const ValueId x = pick();
+    const size_t rank = shape(x).size();
+    if (rank < 2 || !shape(x)[rank - 1].is_constant() || !shape(x)[rank - 2].is_constant()) return;
+    const int64_t rows = shape(x)[rank - 2].value(), columns = shape(x)[rank - 1].value();
+    Tensor expanded = tensor({rows, columns}, 1);
+    for (int64_t i = columns; i < expanded.count(); ++i)
+      expanded.data<float>()[i] = expanded.data<float>()[i - columns];
+    Program add;
+    add.inputs = 2;
+    add.push({Scalar::add, DType::f32, {0, 1, -1}});
+    push(ops::Pointwise{add}, {x, graph_.add_constant(name(), std::move(expanded))});
   }
 
   void binary() {

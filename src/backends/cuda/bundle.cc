@@ -141,7 +141,7 @@ bool go_backwards(Recipe::Work& work) {
   bool any = false;
   for (Job& job : work.jobs) {
     if (job.backwards_at < 0) continue;
-    const uint32_t yes = 1;
+    const uint32_t yes = UINT32_MAX;
     std::memcpy(job.parameters.data() + job.backwards_at, &yes, sizeof yes);
     any = true;
   }

@@ -44,7 +44,8 @@ struct Job {
   // Programmatic dependent launch (PDL): the kernel itself waits for the previous kernel (wait_for_inputs in
   // support/memory.cuh), so it may start before that one has ended.
   bool overlap = false;
-  // Where in `parameters` a u32 says, by 1, that results are made from the last one to the first; -1: nowhere.
+  // Where in `parameters` a u32 says that results are made from the last one to the first: all bits set, or none; -1:
+  // nowhere.
   int64_t backwards_at = -1;
 };
 

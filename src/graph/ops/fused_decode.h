@@ -62,8 +62,8 @@ struct ComputedGather {
 };
 
 // gathered_normalize(inputs of a fused_normalize..., an index i64 for each table) = fused_normalize of rows: in the
-// place of its first `tables` inputs, all of the prologue, stand tables [N_i,C], of which indices pick rows. The indices
-// of all tables have the same shape, the results have it with the axis C behind.
+// place of its first `tables` inputs, all of the prologue, stand tables [N_i,C], of which indices pick rows. The
+// indices of all tables have the same shape, the results have it with the axis C behind.
 struct GatheredNormalize {
   static constexpr std::string_view name = "gathered_normalize";
   static constexpr OpKind op_kind = OpKind::normalization;

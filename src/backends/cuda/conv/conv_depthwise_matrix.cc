@@ -245,7 +245,10 @@ Recipe::Work work(const Problem& problem, const Config& config, const GpuPropert
   }
   const int64_t channels = out[1], band = band_of(problem, *block, gpu);
   ParameterWriter writer;
-  writer.put(uint32_t(channels)).put(uint32_t(out[0])).put_backwards(job).put_divisor(ceil_div(channels, 8 * block->chunks));
+  writer.put(uint32_t(channels))
+      .put(uint32_t(out[0]))
+      .put_backwards(job)
+      .put_divisor(ceil_div(channels, 8 * block->chunks));
   writer.put_divisor(ceil_div(out[3], block->tile())).put_divisor(ceil_div(out[2], band));
   put_window(problem, writer);
   job.parameters = writer.put(int32_t(band)).put_numbers(numbers.values()).finish();

@@ -225,7 +225,8 @@ struct TilePlace {  // in tiles
   u32 matrix = 0;
 };
 DEVICE TilePlace place_of(u32 tile, const Parameters& p) {
-  if (p.backwards) tile = p.tiles - 1 - tile;
+  tile = (tile ^ p.backwards) + (p.tiles & p.backwards);
+  if constexpr (FUSED_PAIR) return {tile, 0};
   u32 matrix = 0;
   if constexpr (MATRICES) {
     matrix = divide(tile, p.matrix_tiles);

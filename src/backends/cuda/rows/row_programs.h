@@ -26,8 +26,8 @@ struct RowsOp {
   std::string constants;                   // text that comes before the kernel's own
   double number = 0;                       // a constant of the op: epsilon
   std::vector<PickedRow> picked;
-  bool wide = false;                       // a row has more threads than it has unasked
-  bool exact = true;                       // sums keep the digits of f32; else those of 16 bits, where a row is held
+  bool wide = false;  // a row has more threads than it has unasked
+  bool exact = true;  // sums keep the digits of f32; else those of 16 bits, where a row is held
 };
 
 // The dtype that the prologue gives.
