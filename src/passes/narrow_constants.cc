@@ -20,27 +20,35 @@ size_t innermost(const Dims& dims) {
   return axis;
 }
 
+// The slices of a tensor along an axis: `outer` times `count` of them lie one behind the other.
+struct Slices {
+  size_t outer = 1, count, bytes;
+  Slices(const Tensor& tensor, size_t axis)
+      : count(size_t(tensor.dims()[axis])), bytes(size_t(size_of(tensor.dtype()))) {
+    for (size_t i = 0; i < tensor.dims().size(); ++i)
+      if (i != axis) (i < axis ? outer : bytes) *= size_t(tensor.dims()[i]);
+  }
+};
+
 // Whether all slices along an axis are equal, bit for bit.
 bool repeats(const Tensor& tensor, size_t axis) {
-  const Dims dims = tensor.dims();
-  size_t outer = 1, inner = size_t(size_of(tensor.dtype()));
-  for (size_t i = 0; i < dims.size(); ++i) (i < axis ? outer : inner) *= i == axis ? 1 : size_t(dims[i]);
+  const Slices slices(tensor, axis);
   const std::byte* at = tensor.raw().data();
-  const size_t all = size_t(dims[axis]) * inner;
-  for (size_t o = 0; o < outer; ++o, at += all)
-    if (std::memcmp(at, at + inner, all - inner) != 0) return false;  // each slice beside the next
+  for (size_t o = 0; o < slices.outer; ++o, at += slices.count * slices.bytes)
+    if (std::memcmp(at, at + slices.bytes, (slices.count - 1) * slices.bytes) != 0)
+      return false;  // each beside the next
   return true;
 }
 
 // The first slice along the axis.
 Tensor first_slice(const Tensor& tensor, size_t axis) {
+  const Slices slices(tensor, axis);
   Dims dims = tensor.dims();
-  size_t outer = 1, inner = size_t(size_of(tensor.dtype()));
-  for (size_t i = 0; i < dims.size(); ++i) (i < axis ? outer : inner) *= i == axis ? 1 : size_t(dims[i]);
-  const size_t all = size_t(dims[axis]) * inner;
   dims[axis] = 1;
   Tensor out(tensor.dtype(), dims);
-  for (size_t o = 0; o < outer; ++o) std::memcpy(out.raw_mutable() + o * inner, tensor.raw().data() + o * all, inner);
+  for (size_t o = 0; o < slices.outer; ++o)
+    std::memcpy(out.raw_mutable() + o * slices.bytes, tensor.raw().data() + o * slices.count * slices.bytes,
+                slices.bytes);
   return out;
 }
 

@@ -137,6 +137,7 @@ std::optional<Groups> groups_of(const Problem& problem, const Config& config) {
 // other and `down` of them below each other.
 struct Shares {
   int64_t tile, tiles, across, down = 1, block = 32;
+  bool operator==(const Shares&) const = default;
 
   // Whole groups and vectors, as many as make so many bytes beside each other where there are so many.
   Shares(const Groups& g, int64_t bytes) : tile(std::lcm(g.group, g.vector)) {
@@ -169,26 +170,28 @@ struct Shares {
   }
 };
 
-constexpr std::string_view kOnce = "once", kTwice = "twice", kWide = "wide";
+constexpr std::string_view kOnce = "once", kOnceFine = "once fine", kTwice = "twice", kWide = "wide";
 
 // Whether the threads of a block share whole rows (row_programs.cuh), and no groups are cut.
 bool is_by_rows(const Config& config) { return config.text.empty() || config.text == kWide; }
 
-// In one launch: the blocks of a cluster hold a tile of a sample.
+// In one launch: the blocks of a cluster hold a tile of a sample. `fine`: more and smaller blocks, of which an SM has
+// four, so that some load while others wait for their cluster or store.
 struct Once {
   Shares shares;
   int64_t splits = 1;  // blocks of a cluster
   int64_t rounds = 1, held = 1, ahead = 1, least = 1, blocks = 1;
 
-  Once(const Groups& g, const GpuProperties& gpu) : shares(g, 64) {
+  Once(const Groups& g, bool fine, const GpuProperties& gpu) : shares(g, 64) {
     // Clusters are of compute capability 9.0 and later. Blocks for all SMs, of a size that leaves room for several.
     const int64_t vectors = shares.across * g.positions, tiles = g.samples * shares.tiles;
     while (gpu.capability >= 90 && splits < 8 && 2 * splits <= g.positions && vectors > splits * 512 &&
-           (tiles * splits < 2 * gpu.sms || vectors * g.given > splits * (40 << 10)))
+           (tiles * splits < 2 * gpu.sms || vectors * g.given > splits * (fine ? 24 << 10 : 40 << 10)))
       splits *= 2;
     blocks = tiles * splits;
     // A few rounds, all of which are on their way at once; two blocks of an SM have registers for that.
-    constexpr int64_t kFew = 128, kMany = 320, kMost = 512;
+    constexpr int64_t kFew = 128, kMost = 512;
+    const int64_t kMany = fine ? 256 : 320;
     const int64_t positions = ceil_div(g.positions, splits), most_ahead = std::clamp<int64_t>(128 / g.given, 1, 8),
                   threads = positions * shares.across > kMany * most_ahead ? kMost : kMany;
     const auto rounds_of = [&](int64_t of) { return ceil_div(positions, std::max<int64_t>(1, of / shares.across)); };
@@ -196,14 +199,13 @@ struct Once {
     shares.go_down(ceil_div(positions, rounds));
     rounds = ceil_div(positions, shares.down);
     ahead = std::min(rounds, most_ahead);
-    least = shares.block <= kMany ? 2 : 1;
-    held = std::clamp<int64_t>((gpu.shared_per_block - shares.shared(g, splits)) / (shares.block * g.given), 0, rounds);
+    least = shares.block > kMany ? 1 : fine ? 4 : 2;
+    const int64_t room = gpu.shared_per_block / (fine ? least : 1) - shares.shared(g, splits);
+    held = std::clamp<int64_t>(room / (shares.block * g.given), 0, rounds);
   }
   bool all_held() const { return held == rounds; }
-  // Whether two launches are no faster: nothing is read twice, and blocks are many or have little each.
-  bool is_best(const Groups& g, const GpuProperties& gpu) const {
-    return all_held() && (2 * blocks >= gpu.sms || held * shares.block * g.given <= 64 << 10);
-  }
+  bool most_held() const { return 2 * held >= rounds; }
+  bool operator==(const Once& other) const = default;
 
   Recipe::Work work(const Problem& problem, const Config& config, const Groups& g) const {
     const RowTexts texts(problem, config, g.rows);
@@ -249,8 +251,8 @@ Recipe::Work twice_work(const Problem& problem, const Config& config, const Grou
   return out;
 }
 
-// Of groups that cross a block, one launch or two, and of rows as many threads as usual or more; both where it is not
-// known which is faster.
+// Of groups that cross a block one launch, of fewer or of more blocks, and two; of rows as many threads as usual, and
+// more where that may be faster. On an H200 each of them is the fastest somewhere (benchmarks/README.md).
 std::vector<Config> configs(const Problem& problem, const GpuProperties& gpu) {
   std::vector<Config> out;
   if (const auto* gathered = problem.op.get_if<ops::GatheredNormalize>()) {
@@ -269,12 +271,11 @@ std::vector<Config> configs(const Problem& problem, const GpuProperties& gpu) {
     if (!groups) {
       add("");
       if (may_be_wide(problem, config, rows_of(problem), gpu)) add(kWide);
-    } else if (const Once once(*groups, gpu); once.is_best(*groups, gpu)) {
-      add(kOnce);
     } else {
-      const bool most_held = 2 * once.held >= once.rounds;
-      add(most_held ? kOnce : kTwice);
-      add(most_held ? kTwice : kOnce);
+      const Once once(*groups, false, gpu), fine(*groups, true, gpu);
+      add(once.most_held() ? kOnce : kTwice);
+      if (fine.all_held() && fine != once) add(kOnceFine);
+      add(once.most_held() ? kTwice : kOnce);
     }
   }
   return out;
@@ -296,8 +297,9 @@ Recipe::Work work(const Problem& problem, const Config& config, const GpuPropert
   }
   const auto groups = groups_of(problem, config);
   if (!groups) fail(ErrorKind::bad_file, "no configuration '", config.text, "' for ", problem.text());
-  return config.text == kOnce ? Once(*groups, gpu).work(problem, config, *groups)
-                              : twice_work(problem, config, *groups, gpu);
+  const bool fine = config.text == kOnceFine;
+  return fine || config.text == kOnce ? Once(*groups, fine, gpu).work(problem, config, *groups)
+                                      : twice_work(problem, config, *groups, gpu);
 }
 
 // Groups of channels may be read where they lie in the channels of a concat.
