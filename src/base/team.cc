@@ -117,7 +117,7 @@ class Team {
  public:
   explicit Team(int members) : slots_(size_t(members)), records_(size_t(members)), born_(forks.load()) {
     // Workers leave signals of the keyboard and of timers to the threads of the program, but for those of profilers.
-    const SignalsHeld held({SIGPROF});
+    const SignalsHeld held({SIGPROF}, SIG_SETMASK);
     try {
       while (this->members() < members) {
         workers_.emplace_back([this, worker = this->members()] { work(worker); });

@@ -44,7 +44,7 @@ Pipeline device_pipeline(const FusionTaken& taken, bool by_rows = false);
 // which plans for other shapes are made, at all of them. None are left behind it.
 Pipeline blocks_pipeline(FusionTaken taken);
 
-// For one set of concrete shapes: what few rows are computed together with.
+// For one set of concrete shapes: what few rows are computed together with, and norms of rows that gathers pick.
 Pipeline rows_pipeline(FusionTaken taken);
 
 // Behind it, of shortcuts and of the pairs of convolutions that are `wanted`. `made`, where it is not null, gets the

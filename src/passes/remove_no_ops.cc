@@ -9,6 +9,18 @@
 
 namespace temper {
 
+// Whether there is an element for each index of a gather; an error where it runs says which one has none.
+static bool all_exist(const ops::Gather& gather, const Dims& x, const Tensor& indices) {
+  const bool positions = gather.kind == ops::GatherKind::nd;
+  const int64_t each = positions ? indices.dims().back() : 1, first = positions ? gather.batch_dims : gather.axis;
+  const std::vector<double> all = indices.to_doubles();
+  for (size_t i = 0; i < all.size(); ++i) {
+    const auto size = double(x[size_t(first + int64_t(i) % each)]);
+    if (all[i] < -size || all[i] >= size) return false;
+  }
+  return true;
+}
+
 // Whether constant indices pick all elements in the order in which they lie.
 static bool picks_all_in_order(const Graph& graph, const Node& node) {
   constexpr int64_t kMostElements = 1 << 22;  // they are picked here, to see
@@ -17,7 +29,7 @@ static bool picks_all_in_order(const Graph& graph, const Node& node) {
   if (!indices) return false;
   const TensorType &x = graph.type(node.inputs[0]), &out = graph.type(node.outputs[0]);
   if (!x.is_concrete() || !out.is_concrete() || element_count(x.dims()) != element_count(out.dims()) ||
-      element_count(x.dims()) > kMostElements)
+      element_count(x.dims()) > kMostElements || !all_exist(*gather, x.dims(), *indices))
     return false;
   Tensor places(DType::i64, x.dims());
   std::iota(places.data<int64_t>(), places.data<int64_t>() + places.count(), int64_t(0));

@@ -248,6 +248,11 @@ TEST_F(HostilePlan, AnotherTacticOrVersionOfItIsNotSupported) {
         ErrorKind::unsupported);
 }
 
+TEST_F(HostilePlan, AStepThatGoesBackwardsWithAKernelThatDoesNotIsRefused) {
+  expect_refused(small("reference"), {{"a convolution", "/plans/0/segments/0/steps/0/backwards", true}});
+  expect_refused(small("cpu"), {{"a convolution", "/plans/0/segments/0/steps/0/backwards", true}});
+}
+
 TEST_F(HostilePlan, AnotherVersionBuildOrMachineIsRefusedWithTheCommand) {
   const Tensor file = small("reference");
   for (const char* key : {"version", "revision", "fingerprint", "device"}) {

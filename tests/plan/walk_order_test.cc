@@ -59,6 +59,13 @@ TEST(WalkOrder, OfSeveralInputsTheLastThatWasWrittenCounts) {
       (std::vector<bool>{false, true, false, true}));
 }
 
+TEST(WalkOrder, AConcatThatCopiesNothingIsNoWrite) {
+  PlanStep concat = step({{2, kLarge}, {2, kLarge}}, 2, false);
+  for (Port& port : concat.problem.inputs) port.in_place = true;
+  EXPECT_EQ(backwards({step({}, 1), step({{1, kLarge}}, 2), concat, step({{2, kLarge}}, 3)}),
+            (std::vector<bool>{false, true, false, false}));
+}
+
 TEST(WalkOrder, SmallInputsAndThoseOfTheGraphSayNothing) {
   EXPECT_EQ(backwards({step({}, 1), step({{1, kSmall}}, 2), step({{7, kLarge}}, 3)}),
             (std::vector<bool>{false, false, false}));

@@ -78,7 +78,8 @@ memory::desc dnnl_desc(DType dtype, const Dims& dims, Layout layout) {
 
 ThreadScope::ThreadScope(int threads, Parts parts, bool holds_signals) : before_(dnnl_work()) {
   reserve_members(threads);
-  if (holds_signals) held_.emplace();
+  // Where the regions stay with libgomp, its threads come to be in one of these, and hold signals from then on.
+  if (holds_signals || !serve_dnnl_regions()) held_.emplace();
   set_dnnl_work({threads, parts, holds_signals});
   if (serve_dnnl_regions()) return;
   libgomp_before_ = omp_get_max_threads();

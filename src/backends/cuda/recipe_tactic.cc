@@ -43,13 +43,12 @@ class RecipeKernel final : public Kernel {
   std::vector<DevicePointer> inputs_, outputs_;
 };
 
-// Drops the constants, for callers that must not pack weights.
+}  // namespace
+
 Problem without_constants(Problem problem) {
   for (Port& port : problem.inputs) port.constant = nullptr;
   return problem;
 }
-
-}  // namespace
 
 GpuProperties properties_of(const Device& device) { return GpuProperties(device.gpu->gpu()->info()); }
 

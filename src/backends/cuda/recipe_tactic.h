@@ -8,6 +8,8 @@ namespace temper::cuda {
 
 // The properties of the device's GPU.
 GpuProperties properties_of(const Device& device);
+// The problem without its constants, for callers that must not pack weights.
+Problem without_constants(Problem problem);
 
 // The recipe's configurations that are worth offering, except those that need more shared memory than the GPU has.
 std::vector<Config> recipe_configs(const Recipe& recipe, const Problem& problem, const Device& device);

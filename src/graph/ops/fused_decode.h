@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ops with what stands before them in models that generate, where a token is a few rows and the number of launches is
-// what takes time. They mean what their parts mean, one after the other. Only fuse_few_rows (passes/) makes them, for
-// backends that ask for it.
+// what takes time; and normalisations of any number of rows that begin with rows of tables. They mean what their parts
+// mean, one after the other. Only fuse_few_rows (passes/) makes them, for backends that ask for it.
 #pragma once
 #include "graph/ops/append.h"
 #include "graph/ops/attention.h"

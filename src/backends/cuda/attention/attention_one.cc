@@ -148,6 +148,6 @@ bool takes_parts(const Problem& problem, const Config& config) {
 }  // namespace
 
 extern const Recipe attention_one_recipe;
-const Recipe attention_one_recipe{"cuda.attention.one", 12, supports, configs, work, "sm_90a", takes_parts};
+const Recipe attention_one_recipe{"cuda.attention.one", 13, supports, configs, work, "sm_90a", takes_parts};
 
 }  // namespace temper::cuda

@@ -262,7 +262,7 @@ Recipe::Work work(const Problem& problem, const Config& config, const GpuPropert
 }  // namespace
 
 const Recipe conv_depthwise_matrix_recipe{.name = "cuda.conv.depthwise_matrix",
-                                          .version = 2,
+                                          .version = 3,
                                           .supports = supports,
                                           .configs = configs,
                                           .work = work,

@@ -177,8 +177,7 @@ Support integers_support(const Problem& problem, const Device& device) {
 }
 
 void compile_behind_sums(const Problem& problem, const Config&, const Device& device) {
-  Problem bare = problem;
-  for (Port& port : bare.inputs) port.constant = nullptr;
+  const Problem bare = cuda::without_constants(problem);
   for (const cuda::Job& job :
        cuda::work_behind_sums(bare, cuda::cublaslt_integers(bare), cuda::properties_of(device)).jobs)
     device.gpu->compiler().compile_ahead(job.source, device.architecture);

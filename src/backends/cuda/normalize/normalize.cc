@@ -189,7 +189,7 @@ struct Once {
            (tiles * splits < 2 * gpu.sms || vectors * g.given > splits * (fine ? 24 << 10 : 40 << 10)))
       splits *= 2;
     blocks = tiles * splits;
-    // A few rounds, all of which are on their way at once; two blocks of an SM have registers for that.
+    // A few rounds, all of which are on their way at once; two blocks of an SM (`fine`: four) have registers for that.
     constexpr int64_t kFew = 128, kMost = 512;
     const int64_t kMany = fine ? 256 : 320;
     const int64_t positions = ceil_div(g.positions, splits), most_ahead = std::clamp<int64_t>(128 / g.given, 1, 8),

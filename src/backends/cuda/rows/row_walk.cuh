@@ -37,7 +37,7 @@ struct Part {
   DEVICE_MEMBER bool whole(const RowParameters& p, int i) const {
     return ALIGNED || (first(i) >= 0 && first(i) + V <= i32(p.n));
   }
-  // The row `index`.
+  // The row that is number `index` of the walk.
   DEVICE_MEMBER RowTensors go_to(const RowParameters& p, const RowTensors& tensors, Index index) {
     i64 at[OPERANDS];
     active = index < Index(p.rows);

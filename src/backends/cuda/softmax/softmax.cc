@@ -43,6 +43,6 @@ Recipe::Work work(const Problem& problem, const Config& config, const GpuPropert
 }  // namespace
 
 extern const Recipe softmax_recipe;
-const Recipe softmax_recipe{"cuda.softmax", 5, supports, configs, work};
+const Recipe softmax_recipe{"cuda.softmax", 6, supports, configs, work};
 
 }  // namespace temper::cuda
