@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/parts.h"
 
+#include <algorithm>
+
 #include "graph/ops/concat.h"
 #include "graph/ops/slice.h"
 #include "plan/place.h"
@@ -173,6 +175,10 @@ class PartFinder {
 
 std::vector<Part> find_parts(const Graph& graph, std::vector<NodeChoice>& choices) {
   return PartFinder(graph, choices).run();
+}
+
+bool copies_nothing(const Problem& problem) {
+  return !problem.inputs.empty() && std::ranges::all_of(problem.inputs, &Port::in_place);
 }
 
 }  // namespace temper

@@ -22,4 +22,7 @@ struct Part {
 // read the slice take its pitch. Sets Port::pitch and Port::in_place in the problems of `choices`.
 std::vector<Part> find_parts(const Graph& graph, std::vector<NodeChoice>& choices);
 
+// Whether the problem is a concat whose inputs all lie in its output already, so that its step writes nothing.
+bool copies_nothing(const Problem& problem);
+
 }  // namespace temper

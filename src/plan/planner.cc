@@ -5,7 +5,6 @@
 #include <unordered_map>
 
 #include "base/checked.h"
-#include "graph/ops/concat.h"
 #include "plan/choose.h"
 #include "plan/memory.h"
 #include "plan/parts.h"
@@ -353,9 +352,7 @@ class Builder {
                             ? plan_.constants[size_t(step.inputs[i].at)].get()
                             : nullptr;
     }
-    if (node.op.is<ops::Concat>() && std::all_of(step.problem.inputs.begin(), step.problem.inputs.end(),
-                                                 [](const Port& port) { return port.in_place; }))
-      step.ms = std::min(step.ms, 0.0);  // nothing is left to copy
+    if (copies_nothing(step.problem)) step.ms = std::min(step.ms, 0.0);
     const auto kernel = choice.chosen.tactic->load(step.problem, step.config, plan_.packed_of(step), device_);
     step.workspace = kernel->workspace();
     workspace_ = std::max(workspace_, step.workspace);

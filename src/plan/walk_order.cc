@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/walk_order.h"
 
-#include <algorithm>
+#include "plan/parts.h"
 
 namespace temper {
 
@@ -15,10 +15,7 @@ void choose_walk_order(Plan& plan) {
   int64_t number = 0;
   for (Segment& segment : plan.segments)
     for (PlanStep& step : segment.steps) {
-      // A concat whose parts lie there already writes nothing.
-      if (!step.problem.inputs.empty() &&
-          std::all_of(step.problem.inputs.begin(), step.problem.inputs.end(), [](const Port& p) { return p.in_place; }))
-        continue;
+      if (copies_nothing(step.problem)) continue;
       const Written* latest = nullptr;  // of its large inputs
       for (size_t i = 0; i < step.inputs.size(); ++i) {
         const auto found = written.find({step.inputs[i].kind, step.inputs[i].at});

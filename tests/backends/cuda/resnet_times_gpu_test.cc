@@ -136,26 +136,21 @@ double time_of(const cuda::Stream& stream, const cuda::LoadedWork& work, const c
   for (int i = 0; i < times; ++i) work.launch(stream, buffers);
   const cuda::Graph graph = stream.end_graph();
   std::vector<double> all;
-  if (const char* seconds = std::getenv("TEMPER_TIMES_FOR")) {
-    double sum = 0;
-    while (sum < 1e3 * std::atof(seconds)) {
-      stream.record(start);
-      for (int i = 0; i < 10; ++i) stream.launch(graph);
-      stream.record(stop);
-      stop.wait();
-      sum += stop.milliseconds_since(start);
-      all.push_back(stop.milliseconds_since(start) / times / 10);
-    }
-    all.erase(all.begin(), all.begin() + int64_t(all.size() / 2));
-    std::sort(all.begin(), all.end());
-    return all[all.size() / 2];
-  }
-  for (int i = 0; i < 4; ++i) {
+  const auto time = [&](int graphs) {
     stream.record(start);
-    stream.launch(graph);
+    for (int i = 0; i < graphs; ++i) stream.launch(graph);
     stream.record(stop);
     stop.wait();
-    if (i) all.push_back(stop.milliseconds_since(start) / times);
+    return stop.milliseconds_since(start) / times / graphs;
+  };
+  if (const char* seconds = std::getenv("TEMPER_TIMES_FOR")) {
+    constexpr int kGraphs = 10;
+    for (double sum = 0; sum < 1e3 * std::atof(seconds); sum += all.back() * times * kGraphs)
+      all.push_back(time(kGraphs));
+    all.erase(all.begin(), all.begin() + int64_t(all.size() / 2));
+  } else {
+    time(1);  // moves the graph to the GPU
+    for (int i = 0; i < 3; ++i) all.push_back(time(1));
   }
   std::sort(all.begin(), all.end());
   return all[all.size() / 2];
