@@ -55,8 +55,11 @@
 // has put the columns of B in order, and V is 2, as wgmma holds its sums. 0: B was prepacked.
 //
 // Programmatic dependent launch (PDL): constants are loaded before the previous kernel has ended. These are the first
-// slices of B and, with CONSTANT_COLUMNS, the epilogue's inputs per column. Blocks with one consumer leave room on the
-// SM for blocks of the next kernel, which start while these still multiply.
+// slices of B and, with CONSTANT_COLUMNS, the epilogue's inputs per column. Each thread waits for that kernel just
+// before it reads what that made, so that what comes before has been computed, and its instructions have been fetched:
+// of small batches each step has others, which are in no cache of the SM. Threads that read and write behind a barrier
+// of TMA's loads need not wait themselves. Blocks with one consumer leave room on the SM for blocks of the next kernel,
+// which start while these still multiply.
 //
 // RAGGED: the rows of the output are no whole groups of V columns, so that most of them begin where no 16 bytes may be
 // stored at once. Lanes then hand what lies behind such a place to their neighbours, and store 16 bytes there all the
@@ -297,6 +300,7 @@ DEVICE void give_tile_back(u32 shared, u32 ring, const RingPlace<EXTRA_STAGES>& 
 
 DEVICE void fill_extras(u32 shared, u32 ring, const TensorMap& map_extra, const Parameters& p) {
   RingPlace<EXTRA_STAGES> place;
+  wait_for_previous_kernel();
 #pragma unroll 1
   for (u32 tile = first_tile() + ring * tile_step(); tile < p.tiles; tile += tile_step() * RINGS) {
     const TilePlace at = place_of(tile, p);
@@ -439,6 +443,7 @@ DEVICE void fill_tile(u32 shared, RingPlace<STAGES>& place, u32& ahead, u32 tile
 #pragma unroll 1
   for (u32 slice = slices.begin; slice < slices.end; ++slice) {
     const u32 to = shared + place.stage * STAGE, barrier = full(shared, place.stage);
+    if (slice == slices.begin) wait_for_previous_kernel();  // in the loop: before it the compiler puts off what it can
     if (ahead > 0) {
       --ahead;
     } else {
@@ -696,6 +701,9 @@ DEVICE void copy_fixed_arrays(u32 shared, EXTRAS const Parameters& p) {
 constexpr int ROW_WORDS = sizeof(RowExtras) / 4 * BLOCKS_M * 2 * N_GROUPS,
               FREE_REGISTERS = MANY - 62 - sizeof(ColumnExtras) / 4 - BLOCKS_M * TILE_N / 2;
 constexpr bool ROWS_AHEAD = SHORTCUT || (EXTRA_STAGES == 0 && ROW_WORDS > 0 && ROW_WORDS <= FREE_REGISTERS);
+// Whether consumers read what a previous kernel made before they have multiplied.
+constexpr bool READS_EARLY =
+    !FUSED_PAIR && (PROLOGUE || !CONSTANT_COLUMNS || BY_IMAGE || !__is_empty(LineExtras) || (ROWS_AHEAD && !SHORTCUT));
 struct Early {
   LineExtras lines[BLOCKS_M * 2];
   RowExtras rows[ROWS_AHEAD ? N_GROUPS : 1][ROWS_AHEAD ? BLOCKS_M * 2 : 1];
@@ -1160,6 +1168,7 @@ DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, [[maybe_u
 #endif
 #if SPLITS == 1
   u32 turn_of_arrays = 0;
+  if constexpr (READS_EARLY) wait_for_previous_kernel();
   if (FIXED && ALL_ARRAYS + FIRST_ARRAYS + THIRD_ARRAYS > 0) {
     wait_for_groups<0>();
     meet_warps(CONSUMERS, 128 * CONSUMERS);
@@ -1396,14 +1405,15 @@ extern "C" __global__ void CLUSTER __launch_bounds__(128 * (1 + CONSUMERS), LEAS
 #if SPLITS > 1
   Ahead ahead;
   const Unit unit = unit_of(first_unit(), p);
-  if (CONSTANT_COLUMNS) read_columns(ahead, unit, EXTRA_NAMES p);
-  wait_for_previous_kernel();
-  if (!CONSTANT_COLUMNS) read_columns(ahead, unit, EXTRA_NAMES p);
-  read_rows(ahead, unit, EXTRA_NAMES p);
+  if (!CONSTANT_COLUMNS) wait_for_previous_kernel();
+  read_columns(ahead, unit, EXTRA_NAMES p);
+  if constexpr (!__is_empty(RowExtras) || !__is_empty(LineExtras)) {
+    wait_for_previous_kernel();
+    read_rows(ahead, unit, EXTRA_NAMES p);
+  }
 #else
-  if (CONSTANT_COLUMNS) copy_fixed_arrays(shared, EXTRA_NAMES p);
-  wait_for_previous_kernel();
-  if (!CONSTANT_COLUMNS) copy_fixed_arrays(shared, EXTRA_NAMES p);
+  if (!CONSTANT_COLUMNS) wait_for_previous_kernel();
+  copy_fixed_arrays(shared, EXTRA_NAMES p);
 #endif
   if (threadIdx.x < 128) {
     if constexpr (CONSUMERS > 1) give_registers<FEW>();
