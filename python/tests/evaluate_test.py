@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import subprocess
 import tempfile
 import threading
@@ -145,7 +146,8 @@ class BudgetTest(WorkflowCase):
         self.assertLessEqual(mixed.drop, 0.02)
         self.assertEqual((len(mixed.layers), mixed.ranges.samples), (5, 200))
         self.assertTrue(any(line.startswith("calibrating") for line in lines), lines)
-        self.assertTrue(any(line.startswith("mixed precision: 0 of 14 candidates at most, ") for line in lines), lines)
+        # On a CPU without BF16 a layer that is raised has one way less.
+        self.assertTrue(any(re.match("mixed precision: 0 of (10|14) candidates at most, ", line) for line in lines), lines)
         # The same ranges give the same search, and a tighter budget keeps more.
         tight = temper.build(DIGITS, precision="int8", calibration=mixed.ranges, max_drop=0.000001, metric="snr", raise_to="fp32", data=self.npz,
                              threads=1, measure=False)  # fmt: skip

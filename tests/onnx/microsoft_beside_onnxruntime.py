@@ -12,8 +12,10 @@ import tempfile
 
 import numpy as np
 import onnx
-import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
+from onnxruntime_session import session, weights_of_bytes  # noqa: E402
 
 random = np.random.default_rng(7)
 
@@ -39,7 +41,7 @@ def check(folder, op, inputs, constants=(), outputs=(TensorProto.FLOAT,), steps=
     opsets = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
     answer = [helper.make_tensor_value_info(name, kind, None) for name, kind in zip(wanted, outputs) if kind]
     make = lambda: helper.make_model(helper.make_graph([node], "g", ports, answer, fixed), opset_imports=opsets, ir_version=10)
-    theirs = onnxruntime.InferenceSession(make().SerializeToString(), providers=["CPUExecutionProvider"]).run(None, {name: data.astype(object) if data.dtype.kind == "U" else data for name, data in given.items()})
+    theirs = session(make().SerializeToString()).run(None, {name: data.astype(object) if data.dtype.kind == "U" else data for name, data in given.items()})
     answer = [helper.make_tensor_value_info(name, kind, [f"{name}_{i}" for i in range(data.ndim)]) for name, kind, data in zip([w for w in wanted if w], [k for k in outputs if k], theirs)]
     onnx.save(make(), folder / "m.onnx")
     shutil.rmtree(folder / "out", ignore_errors=True)
@@ -93,11 +95,11 @@ def channels_last(folder):
     check(folder, "QLinearAveragePool", {"x": image, **of_x, **of_y}, fixed, byte, 5, channels_last=1, **pool)
     check(folder, "QLinearGlobalAveragePool", {"x": image, **of_x, **of_y}, fixed, byte, 1, channels_last=1)
     check(folder, "NhwcMaxPool", {"x": image}, (), byte, **pool)
-    weights = {"w": random.integers(-128, 128, (4, 3, 3, 2)).astype(np.int8), "ws": scale(0.00731), "wz": np.array(0, np.int8)}
+    weights = {"w": random.integers(*weights_of_bytes(), (4, 3, 3, 2)).astype(np.int8), "ws": scale(0.00731), "wz": np.array(0, np.int8)}
     bias = {"b": random.integers(-999, 999, 4).astype(np.int32)}
     of_y["ys"] = scale(0.211)
     for groups in (1, 2):
-        weights["w"] = random.integers(-128, 128, (4, 6 // groups, 3, 2)).astype(np.int8)
+        weights["w"] = random.integers(*weights_of_bytes(), (4, 6 // groups, 3, 2)).astype(np.int8)
         check(folder, "QLinearConv", {"x": image, **of_x, **weights, **of_y, **bias}, (*of_x, *weights, *of_y, *bias), byte, 5, channels_last=1, group=groups, pads=[1, 0, 1, 1])
 
 

@@ -15,6 +15,9 @@ import onnx
 import onnxruntime
 from onnx import helper, numpy_helper
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
+from onnxruntime_session import session  # noqa: E402
+
 random = np.random.default_rng(11)
 onnxruntime.set_default_logger_severity(3)
 FOUND = {}
@@ -43,9 +46,7 @@ def temper(folder, given, *options):
 def check(op, inputs, constants, outputs, step, folder, **attributes):
     """`step`: what one number that is rounded the other way may change; of the largest output."""
     model, given = model_of(op, inputs, constants, outputs, **attributes)
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    want = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"]).run(None, given)
+    want = session(model.SerializeToString(), threads=1).run(None, given)
     for output, right in zip(model.graph.output, want):
         output.CopyFrom(helper.make_tensor_value_info(output.name, output.type.tensor_type.elem_type, right.shape))
     onnx.save(model, folder / "m.onnx")

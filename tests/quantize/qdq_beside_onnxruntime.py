@@ -20,8 +20,9 @@ import onnxruntime
 from onnx import numpy_helper
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.append(str(HERE.parents[1] / "python"))
+sys.path += [str(HERE.parent), str(HERE.parents[1] / "python")]
 from digits_data import load_digits  # noqa: E402
+from onnxruntime_session import session  # noqa: E402
 
 
 def temper(*command):
@@ -47,10 +48,8 @@ def check(name, model, calibration, evaluation, folder, method, level=onnxruntim
            "--qdq", folder / "qdq.onnx", "--quiet")
     temper("run", folder / "int8.plan", "--input", folder / "evaluation.npy", "--batch", len(evaluation), "--output-dir", folder / "out", "--quiet")
     ours = np.load(max((folder / "out").glob("*.npy"), key=lambda file: file.stat().st_mtime_ns))
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = level
-    session = onnxruntime.InferenceSession(str(folder / "qdq.onnx"), options, providers=["CPUExecutionProvider"])
-    theirs = session.run(None, {session.get_inputs()[0].name: evaluation})[0]
+    peer = session(folder / "qdq.onnx", level=level)
+    theirs = peer.run(None, {peer.get_inputs()[0].name: evaluation})[0]
     same = float((ours.argmax(1) == theirs.argmax(1)).mean())
     apart = float(np.abs(ours - theirs).max() / np.abs(theirs).max())
     print(f"{name} {method}: argmax equal on {100 * same:.2f} % of {len(evaluation)}, largest difference {apart:.2e} of the largest output")
