@@ -16,7 +16,7 @@ namespace temper {
 
 namespace {
 
-constexpr int64_t kMostColumns = 4, kMostStride = 4;
+constexpr int64_t kMostColumns = 8, kMostStride = 4;
 constexpr int64_t kLeastWidth = 16;     // pixels of a row: a vector
 constexpr int64_t kChunk = 512;         // pixels of a row at once
 constexpr int64_t kRows = 16;           // of the output, at most, that share rows of the input
