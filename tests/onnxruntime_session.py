@@ -16,7 +16,7 @@ def session(model, threads=0, level=onnxruntime.GraphOptimizationLevel.ORT_ENABL
     return onnxruntime.InferenceSession(model if isinstance(model, bytes) else str(model), options, providers=["CPUExecutionProvider"])
 
 
-def weights_of_bytes():
-    """The range of weights of which ONNX Runtime's own ops, whose products that option does not change, saturate nowhere."""
+def unsaturated(weights):
+    """Weights of bytes for ONNX Runtime's own ops, whose products that option leaves as they are: halved where they saturate."""
     exact = platform.machine() != "x86_64" or "vnni" in pathlib.Path("/proc/cpuinfo").read_text()
-    return (-128, 128) if exact else (-64, 64)
+    return weights if exact else weights // 2

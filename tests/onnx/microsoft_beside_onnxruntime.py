@@ -15,7 +15,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
-from onnxruntime_session import session, weights_of_bytes  # noqa: E402
+from onnxruntime_session import session, unsaturated  # noqa: E402
 
 random = np.random.default_rng(7)
 
@@ -95,11 +95,11 @@ def channels_last(folder):
     check(folder, "QLinearAveragePool", {"x": image, **of_x, **of_y}, fixed, byte, 5, channels_last=1, **pool)
     check(folder, "QLinearGlobalAveragePool", {"x": image, **of_x, **of_y}, fixed, byte, 1, channels_last=1)
     check(folder, "NhwcMaxPool", {"x": image}, (), byte, **pool)
-    weights = {"w": random.integers(*weights_of_bytes(), (4, 3, 3, 2)).astype(np.int8), "ws": scale(0.00731), "wz": np.array(0, np.int8)}
+    weights = {"w": unsaturated(random.integers(-128, 128, (4, 3, 3, 2)).astype(np.int8)), "ws": scale(0.00731), "wz": np.array(0, np.int8)}
     bias = {"b": random.integers(-999, 999, 4).astype(np.int32)}
     of_y["ys"] = scale(0.211)
     for groups in (1, 2):
-        weights["w"] = random.integers(*weights_of_bytes(), (4, 6 // groups, 3, 2)).astype(np.int8)
+        weights["w"] = unsaturated(random.integers(-128, 128, (4, 6 // groups, 3, 2)).astype(np.int8))
         check(folder, "QLinearConv", {"x": image, **of_x, **weights, **of_y, **bias}, (*of_x, *weights, *of_y, *bias), byte, 5, channels_last=1, group=groups, pads=[1, 0, 1, 1])
 
 

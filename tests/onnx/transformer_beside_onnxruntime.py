@@ -16,7 +16,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
-from onnxruntime_session import session, weights_of_bytes  # noqa: E402
+from onnxruntime_session import session, unsaturated  # noqa: E402
 
 TYPES = {np.uint8: onnx.TensorProto.UINT8, np.int8: onnx.TensorProto.INT8, np.float32: onnx.TensorProto.FLOAT, np.int32: onnx.TensorProto.INT32, np.int64: onnx.TensorProto.INT64, np.bool_: onnx.TensorProto.BOOL}
 random = np.random.default_rng(5)
@@ -132,7 +132,7 @@ def few_bits(folder):
 
 
 def quantized_attention(folder):
-    x, w = random.integers(0, 256, (2, 5, 12)).astype(np.uint8), random.integers(*weights_of_bytes(), (12, 48)).astype(np.int8)
+    x, w = random.integers(0, 256, (2, 5, 12)).astype(np.uint8), unsaturated(random.integers(-127, 128, (12, 48)).astype(np.int8))
     one = lambda value: np.array(value, np.float32)
     given = {"x": x, "w": w, "b": floats(48), "sx": one(0.02), "sw": one(0.015)}
     fixed = ("w", "b", "sx", "sw")

@@ -100,11 +100,10 @@ struct Vector {
     std::memcpy(static_cast<void*>(to), &halves, sizeof halves);
   }
 };
-// Of w channels of `count` rows with `taps` pixels each, `step` elements apart, and of `result` unless it is the first;
-// `known`: the number of taps, if it is not 0. NaN wins. It is found by integers: GCC 12 takes a comparison of a vector
-// with itself apart into scalars.
-template <int64_t w, int64_t known, class T>
-inline void largest_of(const T* pixel, const int64_t* starts, int64_t count, int64_t step, int64_t taps, bool first,
+// Of w channels of `count` rows with `taps` pixels each, `step` elements apart, and of `result` unless it is the first.
+// NaN wins. It is found by integers: GCC 12 takes a comparison of a vector with itself apart into scalars.
+template <int64_t w, class T, class Taps>
+inline void largest_of(const T* pixel, const int64_t* starts, int64_t count, int64_t step, Taps taps, bool first,
                        T* result) {
   using Floats = typename Vector<w>::Floats;
   using Bits = typename VectorOf<w, int32_t>::Type;
@@ -116,7 +115,7 @@ inline void largest_of(const T* pixel, const int64_t* starts, int64_t count, int
   for (int64_t s = 0; s < count; ++s) {
     const T* place = pixel + starts[s];
 #pragma GCC unroll 3
-    for (int64_t t = 0; t < (known ? known : taps); ++t, place += step) {
+    for (int64_t t = 0; t < taps; ++t, place += step) {
       value.load(place);
       best.lanes = best.lanes < value.lanes ? value.lanes : best.lanes;
       unordered |= infinity - (reinterpret_cast<Bits>(value.lanes) & 0x7fffffff);
@@ -260,19 +259,16 @@ class OwnPoolKernel final : public Kernel {
     const int64_t inner = inner_;
     run_loop<T>([=] {
       const int64_t step = axis.dilation * inner, reach = (axis.kernel - 1) * axis.dilation;
-      // Results [begin, end), of windows that lie inside unless `known` is 0.
-      const auto fold = [&]<int64_t known>(int64_t begin, int64_t end) {
+      const auto fold = [&](int64_t begin, int64_t end) {
         for (int64_t o = begin; o < end; ++o) {
           const int64_t at = o * axis.stride - axis.begin;
           int64_t from = 0, to = axis.kernel;
-          if constexpr (known == 0) {
-            while (from < to && at + from * axis.dilation < 0) ++from;
-            while (to > from && at + (to - 1) * axis.dilation >= axis.in) --to;
-          }
+          while (from < to && at + from * axis.dilation < 0) ++from;
+          while (to > from && at + (to - 1) * axis.dilation >= axis.in) --to;
           const T* pixel = x + (at + from * axis.dilation) * inner;
           T* result = y + o * inner;
           const auto vector = [&]<int64_t w>(int64_t k) {
-            largest_of<w, known>(pixel + k, starts, count, step, to - from, first, result + k);
+            largest_of<w>(pixel + k, starts, count, step, to - from, first, result + k);
           };
           const auto columns = [&]<int64_t w, bool all>(int64_t k, int64_t rest) {
             const int64_t width = all ? w : rest;
@@ -287,8 +283,7 @@ class OwnPoolKernel final : public Kernel {
           };
           int64_t k = 0;
           if constexpr (std::is_same_v<T, float> || std::is_same_v<T, BFloat16>) {
-            if constexpr (known == 0)
-              for (; k + 64 <= inner; k += 64) columns.template operator()<64, true>(k, 64);
+            for (; k + 64 <= inner; k += 64) columns.template operator()<64, true>(k, 64);
             for (; k + 16 <= inner; k += 16) vector.template operator()<16>(k);
             for (; k + 8 <= inner; k += 8) vector.template operator()<8>(k);
           } else if constexpr (sizeof(T) == 1) {
@@ -297,22 +292,28 @@ class OwnPoolKernel final : public Kernel {
           } else {  // rare: no code for whole vectors
             for (; k + 8 < inner; k += 8) columns.template operator()<8, false>(k, 8);
           }
-          if (known == 0 && k < inner) columns.template operator()<8, false>(k, inner - k);
+          if (k < inner) columns.template operator()<8, false>(k, inner - k);
         }
       };
-      // Where channels are one vector of floats or two, as in blocks, what is not the window's own takes as long as it.
+      // Where channels are one vector of floats, as in blocks, bounds and loops of a window take longer than its
+      // maxima: those of windows that lie inside, results [begin, end), are known.
       int64_t begin = 0, end = 0;
       if constexpr (std::is_same_v<T, float>)
-        if (inner == 8 || inner == 16) {
+        if ((inner == 8 || inner == 16) && (axis.kernel == 2 || axis.kernel == 3) && axis.in > reach) {
           begin = std::min(ceil_div(std::max<int64_t>(axis.begin, 0), axis.stride), axis.out);
           end = std::clamp((axis.in - 1 - reach + axis.begin) / axis.stride + 1, begin, axis.out);
-          if (axis.in <= reach) end = begin;
-          if (axis.kernel == 2) fold.template operator()<2>(begin, end);
-          else if (axis.kernel == 3) fold.template operator()<3>(begin, end);
-          else end = begin;
+          const auto inside = [&](auto taps) {
+            for (int64_t o = begin; o < end; ++o) {
+              const T* pixel = x + (o * axis.stride - axis.begin) * inner;
+              if (inner == 16) largest_of<16>(pixel, starts, count, step, taps, first, y + o * inner);
+              else largest_of<8>(pixel, starts, count, step, taps, first, y + o * inner);
+            }
+          };
+          if (axis.kernel == 2) inside(std::integral_constant<int64_t, 2>());
+          else inside(std::integral_constant<int64_t, 3>());
         }
-      fold.template operator()<0>(0, begin);
-      fold.template operator()<0>(end, axis.out);
+      fold(0, begin);
+      fold(end, axis.out);
     });
   }
   template <class T>
