@@ -100,11 +100,11 @@ Support shortcut_supports(const Problem& problem) {
 
 extern const Recipe conv_pipeline_recipe, conv_chain_recipe, conv_shortcut_recipe;
 const Recipe conv_pipeline_recipe{
-    "cuda.conv.pipeline",    18,      alone_supports, hopper_gemm_configs,        hopper_gemm_work, "sm_90a",
+    "cuda.conv.pipeline",    19,      alone_supports, hopper_gemm_configs,        hopper_gemm_work, "sm_90a",
     hopper_gemm_takes_parts, nullptr, false,          hopper_gemm_expected_clocks};
-const Recipe conv_chain_recipe{"cuda.conv.chain", 16,       pair_supports,          hopper_gemm_configs,
+const Recipe conv_chain_recipe{"cuda.conv.chain", 17,       pair_supports,          hopper_gemm_configs,
                                hopper_gemm_work,  "sm_90a", hopper_gemm_takes_parts};
-const Recipe conv_shortcut_recipe{"cuda.conv.shortcut", 3,        shortcut_supports,      hopper_gemm_configs,
+const Recipe conv_shortcut_recipe{"cuda.conv.shortcut", 4,        shortcut_supports,      hopper_gemm_configs,
                                   hopper_gemm_work,     "sm_90a", hopper_gemm_takes_parts};
 
 }  // namespace temper::cuda

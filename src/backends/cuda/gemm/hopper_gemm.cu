@@ -257,6 +257,17 @@ DEVICE u32 row_of_output(u32 row, [[maybe_unused]] const Parameters& p) {
   const Pixel at = pixel_of(row, p);
   return at.w < p.out_w && at.h < p.out_h ? (at.image * p.out_h + at.h) * p.out_w + at.w : 0xffffffff;
 }
+// Those of a consumer thread's sums, found once for a tile: a patch's take two divisions each. `row` of the GEMM is the
+// first one's.
+struct OutputRows {
+  u32 at[BLOCKS_M * 2];
+};
+DEVICE OutputRows output_rows(u32 row, const Parameters& p) {
+  OutputRows rows;
+#pragma unroll
+  for (int m = 0; m < BLOCKS_M * 2; ++m) rows.at[m] = row_of_output(row + m / 2 * 64 + m % 2 * 8, p);
+  return rows;
+}
 
 // The offset of 16 bytes in a tile, which is stored as pieces of WIDTH bytes of each row, swizzled by as many bytes.
 template <int HEIGHT, int WIDTH>
@@ -481,6 +492,16 @@ DEVICE void fill_ring(u32 shared, const TensorMap& map_a, const TensorMap& map_b
   }
 }
 
+// 16 bytes of a row of results.
+using Chunk = Vec<u32, 4>;
+template <class T, int V>
+DEVICE Chunk chunk_of(const Finished<T> (&results)[V]) {
+  static_assert(sizeof(T) * V == 16);
+  Chunk chunk;
+  store_results<T, V>(reinterpret_cast<T*>(chunk.at), results);
+  return chunk;
+}
+
 #if FUSED_PAIR
 // The A operand of a product in registers, as `multiply_group` takes it: 32 bytes of the rows' depth a step.
 template <int STEPS>
@@ -488,12 +509,10 @@ struct Rows {
   u32 at[BLOCKS_M][STEPS][4];
 };
 // Puts the 16 bytes that the thread has of row number m into the steps of a group of 64 bytes.
-template <int STEPS, class Element, int COUNT>
-DEVICE void put_row(Rows<STEPS>& rows, int m, int group, const Vec<Element, COUNT>& results) {
-  static_assert(sizeof(results) == 16);
+template <int STEPS>
+DEVICE void put_row(Rows<STEPS>& rows, int m, int group, const Chunk& results) {
 #pragma unroll
-  for (int i = 0; i < 4; ++i)
-    rows.at[m / 2][group * 2 + i / 2][i % 2 * 2 + m % 2] = reinterpret_cast<const u32*>(results.at)[i];
+  for (int i = 0; i < 4; ++i) rows.at[m / 2][group * 2 + i / 2][i % 2 * 2 + m % 2] = results.at[i];
 }
 // Issues sums += rows * b (sums = rows * b unless `add`) as one wgmma group: b's slices are swizzled by WIDE bytes, and
 // lie BYTES apart; the first is at `at_b`.
@@ -511,10 +530,6 @@ DEVICE void multiply_rows(Sum (&sums)[BLOCKS_M][COUNT], const Rows<STEPS>& rows,
 #endif
 
 #if RAGGED && SPLITS == 1
-// 16 bytes of a row of the output.
-struct alignas(16) Chunk {
-  u32 at[4];
-};
 // The columns of the lane before this one among the four that share a row; the first one gets those of the last.
 DEVICE Chunk of_neighbour(const Chunk& mine) {
   const u32 from = (threadIdx.x & 28) | ((threadIdx.x + 3) & 3);
@@ -711,17 +726,17 @@ struct Early {
   ImageExtras images[BY_IMAGE ? N_GROUPS : 1];  // of the first row's
 };
 // `earlier`: rows of the matrices before this one.
-DEVICE void read_early(Early& early, [[maybe_unused]] u32 earlier, u32 row, u32 column, EXTRAS const Parameters& p) {
+DEVICE void read_early(Early& early, [[maybe_unused]] u32 earlier, [[maybe_unused]] u32 row,
+                       const OutputRows& of_output, u32 column, EXTRAS const Parameters& p) {
 #pragma unroll
   for (int m = 0; m < BLOCKS_M * 2; ++m) {
-    [[maybe_unused]] const u32 r = row_of_output(row + m / 2 * 64 + m % 2 * 8, p);
+    [[maybe_unused]] const u32 r = of_output.at[m];
     if (r < p.rows) { LINE_EXTRAS(early.lines[m], r) }
   }
   if constexpr (BY_IMAGE) {
 #pragma unroll
     for (int m = 0; m < BLOCKS_M * 2; ++m) {  // rows that are no results read of the first image
-      const u32 of_gemm = row + m / 2 * 64 + m % 2 * 8;
-      early.image_of[m] = row_of_output(of_gemm, p) < p.rows ? pixel_of(of_gemm, p).image : 0;
+      early.image_of[m] = of_output.at[m] < p.rows ? pixel_of(row + m / 2 * 64 + m % 2 * 8, p).image : 0;
     }
 #pragma unroll
     for (int group = 0; group < N_GROUPS; ++group) {
@@ -735,7 +750,7 @@ DEVICE void read_early(Early& early, [[maybe_unused]] u32 earlier, u32 row, u32 
     for (int group = 0; group < N_GROUPS; ++group)
 #pragma unroll
       for (int m = 0; m < BLOCKS_M * 2; ++m) {
-        const u32 r = row_of_output(row + m / 2 * 64 + m % 2 * 8, p), c = column + group * 4 * V;
+        const u32 r = of_output.at[m], c = column + group * 4 * V;
         if (r < p.rows && c < p.columns) { ROW_EXTRAS(early.rows[group][m], i64(earlier + r) * p.extra_ld + c) }
       }
   }
@@ -755,13 +770,14 @@ struct PassedOn {};
 #if RAGGED
 // As below. Rows of the output begin anywhere: 16 bytes that may be stored at once hold the last columns of a lane and
 // the first ones of the next.
-DEVICE void finish(const Sum (&sums)[BLOCKS_M][TILE_N / 2], const Early& early, u32, u32 row, u32 column, u8*, u32, u32,
-                   [[maybe_unused]] u32 arrays, u32 first_column, EXTRAS Output* out, PassedOn&, const Parameters& p) {
+DEVICE void finish(const Sum (&sums)[BLOCKS_M][TILE_N / 2], const Early& early, u32, const OutputRows& of_output,
+                   u32 column, u8*, u32, u32, [[maybe_unused]] u32 arrays, u32 first_column, EXTRAS Output* out,
+                   PassedOn&, const Parameters& p) {
   const u32 quad = threadIdx.x % 4, left = p.columns - first_column;
   const RowExtras rows{};  // there are none
 #pragma unroll
   for (int m = 0; m < BLOCKS_M * 2; ++m) {
-    const u32 r = row_of_output(row + m / 2 * 64 + m % 2 * 8, p);
+    const u32 r = of_output.at[m];
     u8* const line = reinterpret_cast<u8*>(out + i64(r < p.rows ? r : 0) * p.out_ld + first_column);
     const u32 shift = u32(reinterpret_cast<u64>(line) % 16);
     u8* const aligned = line - shift;
@@ -784,12 +800,7 @@ DEVICE void finish(const Sum (&sums)[BLOCKS_M][TILE_N / 2], const Early& early, 
       for (int v = 0; v < V; ++v)
         results[v] = EPILOGUE(Acc(sums[m / 2][(group * (V / 2) + v / 2) * 4 + m % 2 * 2 + v % 2]), columns, rows,
                               early.lines[m], v);
-      Vec<Output, V> rounded;
-      store_results<Output, V>(rounded.at, results);
-      Chunk mine;
-#pragma unroll
-      for (int i = 0; i < 4; ++i) mine.at[i] = reinterpret_cast<const u32*>(rounded.at)[i];
-      const Chunk theirs = of_neighbour(mine);
+      const Chunk mine = chunk_of<Output, V>(results), theirs = of_neighbour(mine);
       store(shifted(chosen(quad == 0, carried, theirs), mine, shift), (group * 4 + quad) * 16,
             group == 0 && quad == 0 ? shift : 0);
       carried = theirs;
@@ -800,8 +811,9 @@ DEVICE void finish(const Sum (&sums)[BLOCKS_M][TILE_N / 2], const Early& early, 
 }
 #elif GATED
 // As below, of pairs of groups.
-DEVICE void finish(const Sum (&sums)[BLOCKS_M][TILE_N / 2], const Early&, u32, u32 row, u32 column, u8*, u32, u32,
-                   [[maybe_unused]] u32 arrays, u32 first_column, EXTRAS Output* out, PassedOn&, const Parameters& p) {
+DEVICE void finish(const Sum (&sums)[BLOCKS_M][TILE_N / 2], const Early&, u32, const OutputRows& of_output, u32 column,
+                   u8*, u32, u32, [[maybe_unused]] u32 arrays, u32 first_column, EXTRAS Output* out, PassedOn&,
+                   const Parameters& p) {
 #pragma unroll
   for (int group = 0; group < N_GROUPS; group += 2) {
     const u32 c = column + group * 4 * V, to = (first_column + group * 4 * V) / 2 + (column - first_column);
@@ -814,7 +826,7 @@ DEVICE void finish(const Sum (&sums)[BLOCKS_M][TILE_N / 2], const Early&, u32, u
     }
 #pragma unroll
     for (int m = 0; m < BLOCKS_M * 2; ++m) {
-      const u32 r = row + m / 2 * 64 + m % 2 * 8;
+      const u32 r = of_output.at[m];
       if (r >= p.rows) continue;
       Finished<Output> results[V];
 #pragma unroll
@@ -827,26 +839,27 @@ DEVICE void finish(const Sum (&sums)[BLOCKS_M][TILE_N / 2], const Early&, u32, u
   }
 }
 #else
-// Applies the epilogue to the thread's sums, of which the first is that of (row, column). Results go to the output or,
-// with STORED, to `tile`, the residual's buffer, in which the thread's first row and column are (my_row, my_column).
+// Applies the epilogue to the thread's sums, of which the first is that of `column`. Results go to the output or, with
+// STORED, to `tile`, the residual's buffer, in which the thread's first row and column are (my_row, my_column).
 // `arrays` is the address of the arrays in shared memory; they begin with column `first_column`. `earlier`: rows of the
 // matrices before this one. `passed_on`, with THIRD: gets the results, too.
-DEVICE void finish(const Sum (&sums)[BLOCKS_M][TILE_N / 2], const Early& early, u32 earlier, u32 row, u32 column,
-                   [[maybe_unused]] u8* tile, [[maybe_unused]] u32 my_row, [[maybe_unused]] u32 my_column,
-                   [[maybe_unused]] u32 arrays, [[maybe_unused]] u32 first_column, EXTRAS Output* out,
-                   [[maybe_unused]] PassedOn& passed_on, const Parameters& p) {
+DEVICE void finish(const Sum (&sums)[BLOCKS_M][TILE_N / 2], const Early& early, u32 earlier,
+                   [[maybe_unused]] const OutputRows& of_output, u32 column, [[maybe_unused]] u8* tile,
+                   [[maybe_unused]] u32 my_row, [[maybe_unused]] u32 my_column, [[maybe_unused]] u32 arrays,
+                   [[maybe_unused]] u32 first_column, EXTRAS Output* out, [[maybe_unused]] PassedOn& passed_on,
+                   const Parameters& p) {
   // Of computed matrices a thread stores many small pieces: their rows are found once.
   [[maybe_unused]] Output* lines[MATRICES ? BLOCKS_M * 2 : 1];
 #pragma unroll
   for (int m = 0; MATRICES && m < BLOCKS_M * 2; ++m)
-    lines[m] = out + i64(earlier + row + m / 2 * 64 + m % 2 * 8) * p.out_ld + column;
+    lines[m] = out + i64(earlier + of_output.at[m]) * p.out_ld + column;
 #pragma unroll
   for (int group = 0; group < N_GROUPS; ++group) {
     const u32 c = column + group * 4 * V;
     if (c >= p.columns) {
 #if THIRD
 #pragma unroll
-      for (int m = 0; m < BLOCKS_M * 2; ++m) put_row(passed_on, m, group, Vec<Output, V>{});
+      for (int m = 0; m < BLOCKS_M * 2; ++m) put_row(passed_on, m, group, Chunk{});
 #endif
       continue;
     }
@@ -871,7 +884,7 @@ DEVICE void finish(const Sum (&sums)[BLOCKS_M][TILE_N / 2], const Early& early, 
         const Extra* const EXTRA_NAME = reinterpret_cast<const Extra*>(tile);
         ROW_EXTRAS(rows[m], place_of_mine(my_row, my_column, m, group) / BYTES_RESULT)
 #else
-        const u32 r = row_of_output(row + m / 2 * 64 + m % 2 * 8, p);
+        const u32 r = of_output.at[m];
         if (r < p.rows) { ROW_EXTRAS(rows[m], i64(earlier + r) * p.extra_ld + c) }
 #endif
       }
@@ -882,7 +895,7 @@ DEVICE void finish(const Sum (&sums)[BLOCKS_M][TILE_N / 2], const Early& early, 
         if (m > 0 && early.image_of[m] != early.image_of[m - 1]) { IMAGE_EXTRAS(columns, early.image_of[m], c) }
       }
 #if !STORED
-      const u32 r = row_of_output(row + m / 2 * 64 + m % 2 * 8, p);
+      const u32 r = of_output.at[m];
       if (!MATRICES && !THIRD && r >= p.rows) continue;
 #endif
       Finished<Output> results[V];
@@ -891,13 +904,12 @@ DEVICE void finish(const Sum (&sums)[BLOCKS_M][TILE_N / 2], const Early& early, 
         results[v] = EPILOGUE(Acc(sums[m / 2][(group * (V / 2) + v / 2) * 4 + m % 2 * 2 + v % 2]), columns, rows[m],
                               early.lines[m], v);
 #if THIRD
-      Vec<Output, V> rounded;
-      store_results<Output, V>(rounded.at, results);
+      const Chunk rounded = chunk_of<Output, V>(results);
       put_row(passed_on, m, group, rounded);
 #if STORED
-      store_vector(reinterpret_cast<Output*>(tile + place_of_mine(my_row, my_column, m, group)), rounded);
+      store_vector(reinterpret_cast<u32*>(tile + place_of_mine(my_row, my_column, m, group)), rounded);
 #else
-      if (r < p.rows) store_vector(out + i64(r) * p.out_ld + c, rounded);
+      if (r < p.rows) store_vector(reinterpret_cast<u32*>(out + i64(r) * p.out_ld + c), rounded);
 #endif
 #elif STORED
       store_results<Output, V>(reinterpret_cast<Output*>(tile + place_of_mine(my_row, my_column, m, group)), results);
@@ -942,9 +954,7 @@ DEVICE void put_between(const Sum (&sums)[BLOCKS_M][TILE_N / 2], u32 quad, EXTRA
         const Sum sum = sums[m / 2][(group * (FIRST_V / 2) + v / 2) * 4 + m % 2 * 2 + v % 2];
         results[v] = exists ? FIRST_EPILOGUE(first::Acc(sum), columns, rows, 0, v) : Finished<Between>(0);
       }
-      Vec<Between, FIRST_V> rounded;
-      store_results<Between, FIRST_V>(rounded.at, results);
-      put_row(between, m, group, rounded);
+      put_row(between, m, group, chunk_of<Between, FIRST_V>(results));
     }
   }
 }
@@ -983,9 +993,9 @@ DEVICE void put_shortcut(const Sum (&sums)[BLOCKS_M][TILE_N / 2], Early& early, 
 #endif
 
 #if THIRD
-// Finishes the thread's sums of the third product, of which the first is that of row `row` of the GEMM.
-DEVICE void finish_third(const Sum (&sums)[BLOCKS_M][THIRD_N / 2], u32 row, u32 quad, EXTRAS third::Output* out,
-                         const Parameters& p) {
+// Finishes the thread's sums of the third product.
+DEVICE void finish_third(const Sum (&sums)[BLOCKS_M][THIRD_N / 2], const OutputRows& of_output, u32 quad,
+                         EXTRAS third::Output* out, const Parameters& p) {
   [[maybe_unused]] const third::RowExtras rows{};  // there are none
 #pragma unroll
   for (int group = 0; group < THIRD_N / (4 * THIRD_V); ++group) {
@@ -1001,7 +1011,7 @@ DEVICE void finish_third(const Sum (&sums)[BLOCKS_M][THIRD_N / 2], u32 row, u32 
     }
 #pragma unroll
     for (int m = 0; m < BLOCKS_M * 2; ++m) {
-      const u32 r = row_of_output(row + m / 2 * 64 + m % 2 * 8, p);
+      const u32 r = of_output.at[m];
       if (r >= p.rows) continue;
       Finished<third::Output> results[THIRD_V];
 #pragma unroll
@@ -1087,6 +1097,20 @@ struct Prepared {
 #else
 struct Prepared {};
 #endif
+// Issues sums += the products of all taps of a slice (sums = them unless `add`) as one wgmma group. The rows of the
+// first tap begin at `at_a`, its slice of B at `at_b`.
+DEVICE void multiply_taps(Sum (&sums)[BLOCKS_M][TILE_N / 2], u32 at_a, u32 at_b, u32 add, const Parameters& p) {
+  const u32 to_next = u32(p.dilation_w) * SLICE / 16, of_b = p.channel_slices * (BYTES_B / 16),
+            to_line = u32(p.dilation_h) * p.walked_w.divisor * SLICE / 16 - p.taps_w * to_next;
+  u64 a = descriptor<SLICE>(at_a), b = descriptor<SLICE>(at_b);
+  begin_products();
+#pragma unroll 1
+  for (u32 tap_h = 0; tap_h < p.taps_h; ++tap_h, a += to_line)
+#pragma unroll 1
+    for (u32 tap_w = 0; tap_w < p.taps_w; ++tap_w, a += to_next, b += of_b, add = 1)
+      issue_slice<SLICE>(sums, a, b, add);
+  commit_products();
+}
 // sums = the product of the consumer's rows of a tile, whose `slices` are the next ones of the ring; the first one is
 // slice `of_b` of B. As soon as all of them are there, `next` begins its own, unless it has (`gave_turn`).
 DEVICE void multiply_tile(Sum (&sums)[BLOCKS_M][TILE_N / 2], u32 shared, u32 consumer, RingPlace<STAGES>& place,
@@ -1108,34 +1132,25 @@ DEVICE void multiply_tile(Sum (&sums)[BLOCKS_M][TILE_N / 2], u32 shared, u32 con
     publish_shared();
     meet_warps(consumer, 128);
 #endif
-    const u32 at = shared + place.stage * STAGE;
-    const u32 taps = taps_of_slice(p);
-    u32 at_a = at + (COOPERATIVE ? consumer * WARPGROUP_M * SLICE : 0), slice = s;
-    [[maybe_unused]] u32 tap_w = 0;
-#pragma unroll 1
-    for (u32 tap = 0; tap < taps; ++tap) {
-      const u32 at_b = place_of_b(shared, place.stage, of_b + slice);
-      renew(sums);
+    const u32 at_a = shared + place.stage * STAGE + (COOPERATIVE ? consumer * WARPGROUP_M * SLICE : 0),
+              at_b = place_of_b(shared, place.stage, of_b + s);
+    // All warps arrive: otherwise the next consumer could finish a round while one of these has not started its own.
+    const bool gives_turn = !gave_turn && s + 1 == slices;
+    renew(sums);
+    if constexpr (PATCH > 0) {
+      if (gives_turn) give_turn(shared, next);  // many products follow: those of the next consumer run beside them
+      multiply_taps(sums, at_a, at_b, s > 0, p);
+    } else {
 #if MATRICES == 2
-      multiply_slice_by_rows(sums, at_a, at_b, slice > 0);
+      multiply_slice_by_rows(sums, at_a, at_b, s > 0);
 #else
-      multiply_slice<SLICE>(sums, at_a, at_b, slice > 0);
+      multiply_slice<SLICE>(sums, at_a, at_b, s > 0);
 #endif
-      // All warps arrive: otherwise the next consumer could finish a round while one of these has not started its
-      // own. With PATCH many products follow, and those of the next consumer may run beside them.
-      if (!gave_turn && s + 1 == slices && tap == 0) give_turn(shared, next);
-      // The previous slice is no longer read when at most this group of products is in flight.
-      wait_for_products<1>();
-      if (s > 0 && tap == 0) release(shared, before);
-      if constexpr (PATCH) {
-        slice += p.channel_slices;
-        at_a += u32(p.dilation_w) * SLICE;
-        if (++tap_w == p.taps_w) {
-          tap_w = 0;
-          at_a += (u32(p.dilation_h) * p.walked_w.divisor - p.taps_w * u32(p.dilation_w)) * SLICE;
-        }
-      }
+      if (gives_turn) give_turn(shared, next);
     }
+    // The previous slice is no longer read when at most this group of products is in flight.
+    wait_for_products<1>();
+    if (s > 0) release(shared, before);
     before = place.stage;
     place.advance();
   }
@@ -1182,10 +1197,11 @@ DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, [[maybe_u
     [[maybe_unused]] const u32 row = at_tile.row * TILE_M + my_row, first_column = at_tile.column * TILE_N,
                                column = first_column + my_column;
 #if SPLITS == 1
+    const OutputRows of_output = output_rows(row, p);
     const u32 arrays = ARRAYS_AT + (FIXED ? 0 : (consumer * 2 + turn_of_arrays) * BYTES_ARRAYS);
     if (!FIXED && ALL_ARRAYS > 0) copy_arrays(shared + arrays, first_column, thread, EXTRA_NAMES p);
     Early early;
-    if (!FUSED_PAIR) read_early(early, earlier, row, column, EXTRA_NAMES p);
+    if (!FUSED_PAIR) read_early(early, earlier, row, of_output, column, EXTRA_NAMES p);
 #endif
     // Consumers start their tiles in order. A barrier tells only odd rounds of the ring from even ones, so a consumer
     // waits here until the one before it has seen all slices of its own tile.
@@ -1257,7 +1273,7 @@ DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, [[maybe_u
       if (COOPERATIVE ? stored : chunk > 0 && chunk % EXTRA_CHUNKS == 0) give_tile_back(shared, ring, extra);
 #endif
 #if FUSED_PAIR
-      read_early(early, earlier, row, chunk * TILE_N + my_column, EXTRA_NAMES p);
+      read_early(early, earlier, row, of_output, chunk * TILE_N + my_column, EXTRA_NAMES p);
 #if SHORTCUT
       const u32 held = ring * EXTRA_STAGES + extra.stage,
                 at_held = shared + EXTRAS_AT + held * TILE_EXTRA + (COOPERATIVE ? consumer * WARPGROUP_M * SLICE : 0);
@@ -1286,7 +1302,7 @@ DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, [[maybe_u
       wait_for_phase(extra_full(shared, stage), extra.phase);
       tile_out = dynamic_shared() + EXTRAS_AT + stage * TILE_OUT;
 #endif
-      finish(sums, early, earlier, row, chunk * TILE_N + column, tile_out, my_row,
+      finish(sums, early, earlier, of_output, chunk * TILE_N + column, tile_out, my_row,
              chunk % EXTRA_CHUNKS * TILE_N + my_column, arrays, first_column, EXTRA_NAMES out, passed_on, p);
 #if THIRD
       const u32 depth = chunk * (TILE_N * ELEMENT);
@@ -1311,7 +1327,7 @@ DEVICE void finish_tiles(u32 shared, u32 consumer, EXTRAS Output* out, [[maybe_u
 #endif
     }
 #if THIRD
-    finish_third(third_sums, row, thread % 4, EXTRA_NAMES third_out, p);
+    finish_third(third_sums, of_output, thread % 4, EXTRA_NAMES third_out, p);
 #endif
     turn_of_arrays ^= 1;
 #endif

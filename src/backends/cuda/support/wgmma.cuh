@@ -39,16 +39,20 @@ DEVICE u64 descriptor_of_rows(u32 at, u32 piece) {
   return u64((at & 0x3ffff) >> 4) | u64(piece >> 4) << 16 | u64(1024 >> 4) << 32 | u64(1) << 62;
 }
 
-// Issues sums += a * b (sums = a * b unless `add`) as one wgmma group.
+// Issues sums += a * b (sums = a * b unless `add`) of a slice that lies at those descriptors, within a wgmma group.
 template <int SLICE, int BLOCKS, int COUNT>
-DEVICE void multiply_slice(Sum (&sums)[BLOCKS][COUNT], u32 at_a, u32 at_b, u32 add = 1) {
-  const u64 a = descriptor<SLICE>(at_a), b = descriptor<SLICE>(at_b);
-  begin_products();
+DEVICE void issue_slice(Sum (&sums)[BLOCKS][COUNT], u64 a, u64 b, u32 add) {
 #pragma unroll
   for (int step = 0; step < SLICE / 32; ++step)
 #pragma unroll
     for (int m = 0; m < BLOCKS; ++m)
       multiply_group(sums[m], a + (m * 64 * SLICE + step * 32) / 16, b + step * 32 / 16, step ? 1 : add);
+}
+// The same as a group of its own, of a slice that lies at those addresses.
+template <int SLICE, int BLOCKS, int COUNT>
+DEVICE void multiply_slice(Sum (&sums)[BLOCKS][COUNT], u32 at_a, u32 at_b, u32 add = 1) {
+  begin_products();
+  issue_slice<SLICE>(sums, descriptor<SLICE>(at_a), descriptor<SLICE>(at_b), add);
   commit_products();
 }
 
