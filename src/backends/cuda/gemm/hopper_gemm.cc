@@ -735,8 +735,13 @@ TensorMapSpec map_of_a(const HopperGemm& s, int64_t rows, bool patch) {
   return map;
 }
 
-// Of a row of so many bytes, those that TMA moves at a time, which is what it swizzles by.
-int64_t piece_bytes(int64_t row) { return row < 128 ? row : row % 128 == 0 ? 128 : 64; }
+// Of a row of so many columns, the bytes that TMA moves at a time, which is what it swizzles by. Warps read and write
+// 64 bytes of each of eight rows: in pieces as wide they meet in no bank. On an H200 that made residuals of 16 bits 1
+// to 4 % faster, and those of bytes, whose stores are twice as many then, up to 2 % slower.
+int64_t piece_bytes(int64_t columns, int64_t element) {
+  const int64_t row = columns * element, widest = element == 2 || row % 128 != 0 ? 64 : 128;
+  return std::min(row, widest);
+}
 
 // Rows of a tile as TMA loads them that are positions of `patch`, a convolution: `columns` channels at a time of images
 // as large as its output. Those that are no results are zeros.
@@ -760,7 +765,7 @@ TensorMapSpec map_of_positions(int64_t element, int64_t channels, int64_t pitch,
 // convolution.
 TensorMapSpec map_of_results(const HopperGemm& s, int64_t pitch, int64_t rows, int64_t columns,
                              const HopperGemm* patch = nullptr) {
-  const int64_t element = size_of(s.result), piece = piece_bytes(columns * element);
+  const int64_t element = size_of(s.result), piece = piece_bytes(columns, element);
   if (patch) return map_of_positions(element, s.columns, pitch, rows, piece / element, *patch);
   TensorMapSpec map;
   map.element_bytes = int(element);
@@ -1019,7 +1024,7 @@ Recipe::Work hopper_gemm_work(const Problem& whole, const Config& config, const 
       .tile_n = tile.columns,
       .chunks = chunks_of(t, tile),
       .extra_chunks = extra_chunks(t, tile),
-      .piece = piece_bytes(extra_chunks(t, tile) * columns * size_of(last.result)),
+      .piece = piece_bytes(extra_chunks(t, tile) * columns, size_of(last.result)),
       .slice = s.slice(),
       .stages = stages,
       .resident = choice.resident ? s.slices() + t.ring_slices() : 0,

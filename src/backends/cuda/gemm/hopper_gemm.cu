@@ -673,21 +673,63 @@ DEVICE void finish_units(Ahead& ahead, EXTRAS Output* out, const Parameters& p) 
 #endif
 
 #if SPLITS == 1
+// Where column c of a tile has its number in an array in shared memory, if lanes read W neighbours of 4 bytes: a piece
+// of a lane lies beside those of the three others that share its row. One behind the other, 64 bytes of each of four
+// lanes would meet in the same banks, and shared memory is what limits INT8 with few channels. Pieces of 16 bytes are
+// as many as a load takes at once; copies of each tile go by 32 bytes, since those of 16 to places apart take twice as
+// long.
+constexpr u32 COLUMN_PIECE = FIXED ? 4 : 8;
+template <int W>
+DEVICE u32 place_of_column(u32 c) {
+  constexpr u32 G = COLUMN_PIECE;
+  return W <= int(G) ? c : c / (4 * W) * (4 * W) + c % W / G * (4 * G) + c / W % 4 * G + c % G;
+}
+// Such an array, which begins with column `first`, as epilogues read it: load_vector of array + column.
+template <class T, int W>
+struct ColumnArray {
+  const T* numbers;
+  u32 first;
+};
+template <class T>
+struct ColumnPlace {
+  const T* at;
+};
+template <class T, int W>
+DEVICE ColumnPlace<T> operator+(const ColumnArray<T, W>& array, u32 c) {
+  return {array.numbers + place_of_column<W>(c - array.first)};
+}
+template <int W, class T>
+DEVICE Vec<T, W> load_vector(const ColumnPlace<T>& from) {
+  if constexpr (W <= int(COLUMN_PIECE)) return load_vector<W>(from.at);
+  Vec<T, W> numbers;
+#pragma unroll
+  for (int i = 0; i < W; i += COLUMN_PIECE) {
+    const auto piece = load_vector<int(COLUMN_PIECE)>(from.at + i * 4);
+#pragma unroll
+    for (u32 k = 0; k < COLUMN_PIECE; ++k) numbers.at[i + k] = piece.at[k];
+  }
+  return numbers;
+}
+template <class T>
+DEVICE const T* array_at(u32 arrays) {
+  return reinterpret_cast<const T*>(dynamic_shared() + arrays);
+}
 // The threads of a warpgroup start an asynchronous copy of `wide` numbers, one a column, from `column` on. The array
 // has `columns` numbers; beyond them there are zeros.
+template <int W>
 DEVICE void copy_array(u32 to, const void* from, u32 column, u32 wide, u32 columns, u32 thread) {
 #pragma unroll 1
   for (u32 c = thread * 4; c < wide; c += 128 * 4) {
     const bool exists = column + c < columns;
-    copy_chunk(to + c * 4, static_cast<const u32*>(from) + (exists ? column + c : 0), exists);
+    copy_chunk(to + place_of_column<W>(c) * 4, static_cast<const u32*>(from) + (exists ? column + c : 0), exists);
   }
 }
 DEVICE void copy_arrays(u32 to, u32 column, u32 thread, EXTRAS const Parameters& p) {
-#define COPY(i, type, name) copy_array(to + i * (ARRAY_N * 4), name, column, ARRAY_N, p.columns, thread);
+#define COPY(i, type, name) copy_array<V>(to + i * (ARRAY_N * 4), name, column, ARRAY_N, p.columns, thread);
   FOR_ARRAYS(COPY)
 #undef COPY
 #if SHORTCUT
-#define COPY(i, type, name) copy_array(to + (ARRAYS + i) * (ARRAY_N * 4), name, column, ARRAY_N, p.columns, thread);
+#define COPY(i, type, name) copy_array<V>(to + (ARRAYS + i) * (ARRAY_N * 4), name, column, ARRAY_N, p.columns, thread);
   SHORTCUT_FOR_ARRAYS(COPY)
 #undef COPY
 #endif
@@ -699,13 +741,14 @@ DEVICE void copy_fixed_arrays(u32 shared, EXTRAS const Parameters& p) {
   if (!FIXED || threadIdx.x / 128 != 1) return;
   const u32 thread = threadIdx.x % 128;
 #if FUSED_PAIR
-#define COPY(i, type, name) copy_array(shared + FIRST_ARRAYS_AT + i * (TILE_N * 4), name, 0, TILE_N, BETWEEN, thread);
+#define COPY(i, type, name) \
+  copy_array<FIRST_V>(shared + FIRST_ARRAYS_AT + i * (TILE_N * 4), name, 0, TILE_N, BETWEEN, thread);
   FIRST_FOR_ARRAYS(COPY)
 #undef COPY
 #endif
 #if THIRD
 #define COPY(i, type, name) \
-  copy_array(shared + THIRD_ARRAYS_AT + i * (THIRD_N * 4), name, 0, THIRD_N, p.third_columns, thread);
+  copy_array<THIRD_V>(shared + THIRD_ARRAYS_AT + i * (THIRD_N * 4), name, 0, THIRD_N, p.third_columns, thread);
   THIRD_FOR_ARRAYS(COPY)
 #undef COPY
 #endif
@@ -765,8 +808,7 @@ static_assert(TILE_N * ELEMENT % THIRD_SLICE == 0 || THIRD_SLICE % (TILE_N * ELE
 struct PassedOn {};
 #endif
 // An array that was copied to shared memory, by the name that the epilogue reads it by.
-#define COPIED(i, type, name) \
-  const type* const name = reinterpret_cast<const type*>(dynamic_shared() + arrays) + i * ARRAY_N - first_column;
+#define COPIED(i, type, name) const ColumnArray<type, V> name{array_at<type>(arrays) + i * ARRAY_N, first_column};
 #if RAGGED
 // As below. Rows of the output begin anywhere: 16 bytes that may be stored at once hold the last columns of a lane and
 // the first ones of the next.
@@ -940,8 +982,7 @@ DEVICE void put_between(const Sum (&sums)[BLOCKS_M][TILE_N / 2], u32 quad, EXTRA
     [[maybe_unused]] first::ColumnExtras columns;
     [[maybe_unused]] const first::RowExtras rows{};  // there are none
     if (exists) {
-#define COPIED(i, type, name) \
-  const type* const name = reinterpret_cast<const type*>(dynamic_shared() + FIRST_ARRAYS_AT) + i * TILE_N;
+#define COPIED(i, type, name) const ColumnArray<type, FIRST_V> name{array_at<type>(FIRST_ARRAYS_AT) + i * TILE_N, 0};
       FIRST_FOR_ARRAYS(COPIED)
 #undef COPIED
       FIRST_COLUMN_EXTRAS(columns, c)
@@ -972,8 +1013,7 @@ DEVICE void put_shortcut(const Sum (&sums)[BLOCKS_M][TILE_N / 2], Early& early, 
     [[maybe_unused]] shortcut::ColumnExtras columns;
     [[maybe_unused]] const shortcut::RowExtras rows{};  // there are none
 #define COPIED(i, type, name) \
-  const type* const name =    \
-      reinterpret_cast<const type*>(dynamic_shared() + arrays) + (ARRAYS + i) * ARRAY_N - first_column;
+  const ColumnArray<type, V> name{array_at<type>(arrays) + (ARRAYS + i) * ARRAY_N, first_column};
     { SHORTCUT_FOR_ARRAYS(COPIED) SHORTCUT_COLUMN_EXTRAS(columns, c) }
 #undef COPIED
 #pragma unroll
@@ -1003,8 +1043,7 @@ DEVICE void finish_third(const Sum (&sums)[BLOCKS_M][THIRD_N / 2], const OutputR
     if (c >= p.third_columns) continue;
     [[maybe_unused]] third::ColumnExtras columns;
     {
-#define COPIED(i, type, name) \
-  const type* const name = reinterpret_cast<const type*>(dynamic_shared() + THIRD_ARRAYS_AT) + i * THIRD_N;
+#define COPIED(i, type, name) const ColumnArray<type, THIRD_V> name{array_at<type>(THIRD_ARRAYS_AT) + i * THIRD_N, 0};
       THIRD_FOR_ARRAYS(COPIED)
 #undef COPIED
       THIRD_COLUMN_EXTRAS(columns, c)

@@ -39,10 +39,10 @@ Support gated_supports(const Problem& problem) {
 
 extern const Recipe matmul_pipeline_recipe, matmul_gated_recipe;
 const Recipe matmul_pipeline_recipe{
-    "cuda.matmul.pipeline",  19,      matmul_supports, hopper_gemm_configs,        hopper_gemm_work, "sm_90a",
+    "cuda.matmul.pipeline",  20,      matmul_supports, hopper_gemm_configs,        hopper_gemm_work, "sm_90a",
     hopper_gemm_takes_parts, nullptr, false,           hopper_gemm_expected_clocks};
 const Recipe matmul_gated_recipe{
-    "cuda.matmul.gated",     4,       gated_supports, hopper_gemm_configs,        hopper_gemm_work, "sm_90a",
+    "cuda.matmul.gated",     5,       gated_supports, hopper_gemm_configs,        hopper_gemm_work, "sm_90a",
     hopper_gemm_takes_parts, nullptr, false,          hopper_gemm_expected_clocks};
 
 }  // namespace temper::cuda
