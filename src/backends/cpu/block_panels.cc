@@ -110,15 +110,17 @@ inline void multiply_rows(const Block& block, const float* a, int64_t a_row, int
   if (r < rows) multiply_columns<w, 1, bits, zeros>(block, a + r * a_row, a_row, sums + r * kPanel);
 }
 
+// Its steps are those of the panel `to` from `first` on.
 template <int w, int bits, bool zeros>
-inline void unpack(const Block& block, float* to) {
+inline void unpack(const Block& block, const Panels& panel, int64_t first, float* to) {
   using Float = typename VectorOf<w>::Type;
   for (int64_t column = 0; column < block.width; column += w) {
     Float scale;
     load(block.at + column * 4, scale);
-    each_step<w, 1, bits, zeros>(block, column, [&](int64_t k, int, const Float* x) {
-      store(Float(x[0] * scale), to + k * block.width + column);
-    });
+    float* const own = to + panel.place(first, column);
+    const int64_t step = panel.stripe_width(column);
+    each_step<w, 1, bits, zeros>(block, column,
+                                 [&](int64_t k, int, const Float* x) { store(Float(x[0] * scale), own + k * step); });
   }
 }
 
@@ -143,8 +145,8 @@ inline void multiply_all(const PanelBlocks& blocks, const float* a, int64_t a_ro
 }
 
 template <int w, int bits, bool zeros>
-inline void unpack_all(const PanelBlocks& blocks, float* to) {
-  for (int64_t i = 0; i < blocks.count; ++i) unpack<w, bits, zeros>(blocks[i], to + i * blocks.block * blocks.width);
+inline void unpack_all(const PanelBlocks& blocks, const Panels& panel, float* to) {
+  for (int64_t i = 0; i < blocks.count; ++i) unpack<w, bits, zeros>(blocks[i], panel, i * blocks.block, to);
 }
 
 template <int bits, bool zeros>
@@ -154,9 +156,9 @@ void multiply_form(const PanelBlocks& blocks, const float* a, int64_t a_row, int
 }
 
 template <int bits, bool zeros>
-void unpack_form(const PanelBlocks& blocks, float* to) {
-  vectorised_by_16_or_8([=] { unpack_all<16, bits, zeros>(blocks, to); },
-                        [=] { unpack_all<kNarrow, bits, zeros>(blocks, to); });
+void unpack_form(const PanelBlocks& blocks, const Panels& panel, float* to) {
+  vectorised_by_16_or_8([=] { unpack_all<16, bits, zeros>(blocks, panel, to); },
+                        [=] { unpack_all<kNarrow, bits, zeros>(blocks, panel, to); });
 }
 
 }  // namespace
@@ -195,7 +197,7 @@ void unpack_panel(const BlockPanels& p, const std::byte* weights, int64_t panel,
   const PanelBlocks blocks(p, weights, panel);
   const auto unpack = p.bits == 8 ? (p.zeros ? unpack_form<8, true> : unpack_form<8, false>)
                                   : (p.zeros ? unpack_form<4, true> : unpack_form<4, false>);
-  unpack(blocks, to);
+  unpack(blocks, {p.panels.depth, blocks.width}, to);
 }
 
 }  // namespace temper

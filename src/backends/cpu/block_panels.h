@@ -52,7 +52,7 @@ struct FewRows {
 };
 void multiply_blocks(const BlockPanels& panels, const std::byte* weights, int64_t panel, const FewRows& rows);
 
-// (integer - zero) * scale of a panel as floats [k][column of its width].
+// (integer - zero) * scale of a panel, as multiply_panels takes it alone.
 void unpack_panel(const BlockPanels& panels, const std::byte* weights, int64_t panel, float* to);
 
 }  // namespace temper

@@ -160,6 +160,6 @@ std::unique_ptr<Kernel> load(const Problem& problem, const Config& config, const
 }  // namespace
 
 extern const Tactic cpu_conv_panels;
-const Tactic cpu_conv_panels{"cpu.conv.panels", 2, supports, configs, build, load};
+const Tactic cpu_conv_panels{"cpu.conv.panels", 3, supports, configs, build, load};
 
 }  // namespace temper

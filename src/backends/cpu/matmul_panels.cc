@@ -89,6 +89,6 @@ std::unique_ptr<Kernel> load(const Problem& problem, const Config& config, const
 }  // namespace
 
 extern const Tactic cpu_matmul_panels;
-const Tactic cpu_matmul_panels{"cpu.matmul.panels", 2, supports, configs, build, load};
+const Tactic cpu_matmul_panels{"cpu.matmul.panels", 3, supports, configs, build, load};
 
 }  // namespace temper

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Up to eight rows of the result times a panel stay in registers (8 x 48 of AVX-512's 32, 4 x 24 of AVX2's 16, 8 x 12
+// Up to eight rows of the result times a stripe stay in registers (8 x 48 of AVX-512's 32, 4 x 24 of AVX2's 16, 8 x 12
 // of aarch64's 32), so that a step of k loads three vectors and broadcasts eight numbers for 24 fused multiply-adds.
 // The sizes are those of the analysis of Goto and van de Geijn, "Anatomy of high-performance matrix multiplication"
 // (2008): a slice of the left matrix stays in L2 while panels pass by.
@@ -21,13 +21,13 @@ struct Tile {
   const float* a;
   int64_t a_row, depth;  // steps of k
   const float* weights;
-  int64_t step;  // columns of the panel
+  int64_t step;  // columns of the stripe
   const float* start;
   int64_t start_row;  // 0: the same for all rows, a bias
   float* y;
   int64_t y_row;
   // Weights that come next, which memory takes its time to give: each step of k asks for the line `ahead_step` floats
-  // further, so that all rows of a panel together have asked for the next one. Null: nothing is asked for.
+  // further, so that all rows of a stripe together have asked for the next one. Null: nothing is asked for.
   const float* ahead = nullptr;
   int64_t ahead_step = 0;
 };
@@ -92,28 +92,26 @@ inline void multiply_rows(const Tile& tile, int64_t rows, int64_t columns) {
   }
 }
 
-// All rows of a chunk by a panel of `columns`, a multiple of 16: kMost rows and three vectors of w columns at once.
+// All rows of a chunk by a stripe of `columns`: kMost rows at once.
 template <int w>
 inline void multiply_by(const Tile& tile, int64_t rows, int64_t columns) {
-  constexpr int64_t vectors = 3 * w;
   Tile part = tile;
   for (int64_t row = 0; row < rows; row += kMost<w>) {
-    const int64_t count = std::min(kMost<w>, rows - row);
     part.ahead = tile.ahead ? tile.ahead + row / kMost<w> * tile.depth * tile.ahead_step : nullptr;
-    for (int64_t c = 0; c < columns; c += vectors) {
-      part.a = tile.a + row * tile.a_row;
-      part.weights = tile.weights + c;
-      part.start = tile.start + row * tile.start_row + c;
-      part.y = tile.y + row * tile.y_row + c;
-      multiply_rows<w>(part, count, std::min(vectors, columns - c));
-    }
+    part.a = tile.a + row * tile.a_row;
+    part.start = tile.start + row * tile.start_row;
+    part.y = tile.y + row * tile.y_row;
+    multiply_rows<w>(part, std::min(kMost<w>, rows - row), columns);
   }
 }
 
-void multiply_panel(const Tile& tile, int64_t rows, int64_t columns) {
+void multiply_stripe(const Tile& tile, int64_t rows, int64_t columns) {
   vectorised_by_16_or_8([=] { multiply_by<16>(tile, rows, columns); },
                         [=] { multiply_by<kNarrow>(tile, rows, columns); });
 }
+
+// Rows at once of a stripe of so many columns.
+int64_t rows_at_once(int64_t stripe) { return stripe == 3 * kNarrow ? kMost<kNarrow> : kMost<16>; }
 
 }  // namespace
 
@@ -122,12 +120,15 @@ int64_t panel_slice(int64_t depth, int64_t rows) {
   return std::max(ceil_div(depth, slices), std::min(kLeastSlice, depth));
 }
 
+int64_t panel_stripe() { return cpu_isa() == Isa::avx512 ? 3 * 16 : 3 * kNarrow; }
+
 void multiply_panels(const Panels& panels, const PanelRows& r, int64_t first, int64_t last) {
   alignas(64) static constexpr float zeros[kPanel] = {};
+  const int64_t end = std::min(last * kPanel, panels.columns), groups = ceil_div(r.rows, rows_at_once(panels.stripe));
   for (int64_t k = 0; k < panels.depth; k += r.slice)
-    for (int64_t panel = first; panel < last; ++panel) {
-      const int64_t column = panel * kPanel, columns = panels.width(panel),
-                    inside = std::min(columns, panels.columns - column);
+    for (int64_t column = first * kPanel; column < end; column += panels.stripe) {
+      const int64_t columns = panels.stripe_width(column), inside = std::min(columns, panels.columns - column),
+                    next = column + panels.stripe;
       float* const to = r.y + column;
       Tile tile{r.a + k,
                 r.a_row,
@@ -144,12 +145,12 @@ void multiply_panels(const Panels& panels, const PanelRows& r, int64_t first, in
         if (r.bias && inside == columns) tile.start = r.bias + column;
         else if (r.bias) std::copy_n(r.bias + column, inside, start), tile.start = start;
       }
-      if (panel + 1 < last) {
-        tile.ahead = r.weights + panels.place(k, column + kPanel);
-        tile.ahead_step = std::min<int64_t>(16, ceil_div(panels.width(panel + 1), ceil_div(r.rows, kPanelRows)));
+      if (next < end) {
+        tile.ahead = r.weights + panels.place(k, next);
+        tile.ahead_step = std::min<int64_t>(16, ceil_div(panels.stripe_width(next), groups));
       }
       if (inside == columns) {
-        multiply_panel(tile, r.rows, columns);
+        multiply_stripe(tile, r.rows, columns);
         continue;
       }
       // The last columns, by way of a buffer that has room for whole vectors.
@@ -162,7 +163,7 @@ void multiply_panels(const Panels& panels, const PanelRows& r, int64_t first, in
           for (int64_t i = 0; i < count; ++i) std::copy_n(to + (row + i) * r.y_row, inside, edge + i * kPanel);
           part.start = edge, part.start_row = kPanel;
         }
-        multiply_panel(part, count, columns);
+        multiply_stripe(part, count, columns);
         for (int64_t i = 0; i < count; ++i) std::copy_n(edge + i * kPanel, inside, to + (row + i) * r.y_row);
       }
     }
