@@ -62,7 +62,30 @@ void parallel_for_threads(int threads, int64_t count, int64_t grain, Body&& body
   });
 }
 
-// The same on all threads that there are, with body(begin, end).
+// The same, but members take one range after the other, half of an equal share of what is left at a time, so that
+// body() is called several times for a member: where cores are not equally fast, as beside other guests of a machine,
+// none waits long for another. For work whose ranges of a few grains cost no more than as many of a long one.
+template <class Body>
+void parallel_for_pieces(int threads, int64_t count, int64_t grain, Body&& body) {
+  const int64_t chunks = (count + grain - 1) / grain;
+  threads = threads <= 1 ? 1 : int(std::min<int64_t>(std::min(threads, max_threads()), chunks));
+  if (threads <= 1) {
+    if (count > 0) body(0, int64_t(0), count);
+    return;
+  }
+  std::atomic<int64_t> taken{0};
+  run_members(threads, [&](int member) {
+    int64_t begin = taken.load(std::memory_order_relaxed);
+    while (begin < chunks) {
+      const int64_t end = begin + std::max<int64_t>(1, (chunks - begin) / (2 * threads));
+      if (!taken.compare_exchange_weak(begin, end, std::memory_order_relaxed)) continue;
+      body(member, begin * grain, std::min(count, end * grain));
+      begin = taken.load(std::memory_order_relaxed);
+    }
+  });
+}
+
+// The same as parallel_for_threads on all threads that there are, with body(begin, end).
 template <class Body>
 void parallel_for(int64_t count, int64_t grain, Body&& body) {
   parallel_for_threads(max_threads(), count, grain, [&](int, int64_t begin, int64_t end) { body(begin, end); });

@@ -120,6 +120,27 @@ TEST(Team, RangesCoverEachElementOnceAndBeginAtMultiplesOfTheGrain) {
       }
 }
 
+TEST(Team, PiecesCoverEachElementOnceAndShrinkToTheGrain) {
+  for (int threads : {1, 2, 3, 8})
+    for (int64_t count : {0, 1, 7, 100, 1001})
+      for (int64_t grain : {1, 3, 64}) {
+        std::vector<std::atomic<int>> seen(static_cast<size_t>(count));
+        std::atomic<int64_t> longest{0};
+        const int members = std::min(threads, max_threads());
+        parallel_for_pieces(threads, count, grain, [&](int member, int64_t begin, int64_t end) {
+          EXPECT_TRUE(member >= 0 && member < members);
+          EXPECT_EQ(begin % grain, 0);
+          EXPECT_TRUE(end % grain == 0 || end == count);
+          for (int64_t i = begin; i < end; ++i) ++seen[size_t(i)];
+          for (int64_t so_far = longest; end - begin > so_far && !longest.compare_exchange_weak(so_far, end - begin);) {
+          }
+        });
+        for (const auto& times : seen) EXPECT_EQ(times, 1);
+        const int64_t grains = (count + grain - 1) / grain, parts = std::min<int64_t>(members, grains);
+        if (parts > 1) { EXPECT_LE(longest, std::max<int64_t>(1, grains / (2 * parts)) * grain); }
+      }
+}
+
 TEST(Team, AnExceptionOfAnyPartComesOutWhenAllPartsHaveEnded) {
   for (int thrower = 0; thrower < 3; ++thrower) {
     std::atomic<int> ended{0};
