@@ -44,13 +44,18 @@ void run_members(int members, Body&& body) {
   if (region.failure) std::rethrow_exception(region.failure);
 }
 
+// Members of a loop over so many grains that may have `threads`; 1 or less: the calling thread alone.
+inline int members_for(int threads, int64_t grains) {
+  return threads <= 1 ? 1 : int(std::min<int64_t>(std::min(threads, max_threads()), grains));
+}
+
 // Calls body(member, begin, end) on disjoint ranges that cover [0, count), at most one for each of `threads` members: 0
 // <= member < threads names the scratch memory it may use. Ranges are multiples of `grain` but for the last; work of
 // less than two grains stays on the calling thread.
 template <class Body>
 void parallel_for_threads(int threads, int64_t count, int64_t grain, Body&& body) {
   const int64_t chunks = (count + grain - 1) / grain;
-  threads = threads <= 1 ? 1 : int(std::min<int64_t>(std::min(threads, max_threads()), chunks));
+  threads = members_for(threads, chunks);
   if (threads <= 1) {
     if (count > 0) body(0, int64_t(0), count);
     return;
@@ -68,7 +73,7 @@ void parallel_for_threads(int threads, int64_t count, int64_t grain, Body&& body
 template <class Body>
 void parallel_for_pieces(int threads, int64_t count, int64_t grain, Body&& body) {
   const int64_t chunks = (count + grain - 1) / grain;
-  threads = threads <= 1 ? 1 : int(std::min<int64_t>(std::min(threads, max_threads()), chunks));
+  threads = members_for(threads, chunks);
   if (threads <= 1) {
     if (count > 0) body(0, int64_t(0), count);
     return;

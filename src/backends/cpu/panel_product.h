@@ -80,8 +80,7 @@ class PanelShares {
   }
 
  private:
-  int64_t chunks() const { return ceil_div(rows_, chunk_); }
-  int64_t items() const { return by_panels_ ? panels_ : panels_ * chunks(); }
+  int64_t items() const { return by_panels_ ? panels_ : panels_ * ceil_div(rows_, chunk_); }
   int64_t grain(int64_t operations, int64_t worth) const {
     return std::max<int64_t>(1, worth / (operations * (by_panels_ ? rows_ : chunk_)));
   }
@@ -89,7 +88,7 @@ class PanelShares {
   void share(int64_t begin, int64_t end, Body& body) const {
     body([&](auto use) {
       if (by_panels_)
-        for (int64_t i = 0; i < chunks(); ++i) use(i * chunk_, begin, end);
+        for (int64_t row = 0; row < rows_; row += chunk_) use(row, begin, end);
       else
         for (int64_t at = begin; at < end;) {
           const int64_t first = at % panels_, last = std::min(panels_, first + end - at);
