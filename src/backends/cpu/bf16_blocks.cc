@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A block on tiles is four of them, 16x16 sums each: a step of the depth loads two tiles of either side for four
-// products. Without tiles a panel's column halves are vectors of pairs, and a row's pair is broadcast to them.
+// Without tiles a panel's column halves are vectors of pairs, and a row's pair is broadcast to them.
 #include "backends/cpu/bf16_blocks.h"
 
 #include <algorithm>
 #include <cstring>
 
-#include "backends/cpu/tiles.h"
-
 #if defined(__x86_64__)
 #include <immintrin.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 #endif
 
 namespace temper {
@@ -29,66 +24,6 @@ constexpr __mmask16 kAll = 0xffff;
 constexpr __mmask8 kAllWide = 0xff;
 
 #define TEMPER_BF16 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")))
-#define TEMPER_TILES __attribute__((target("amx-tile,amx-bf16,avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")))
-
-// Sums are in the tiles 0 to 3, rows in 4 and 5, columns in 6 and 7.
-TEMPER_TILES void shape_tiles(int64_t rows) {
-  TileShapes shapes;
-  const auto first = uint8_t(std::min<int64_t>(rows, 16)), second = uint8_t(rows - first);
-  shapes.rows[0] = shapes.rows[1] = shapes.rows[4] = first;
-  // A tile has rows, or else no columns.
-  shapes.rows[2] = shapes.rows[3] = shapes.rows[5] = std::max<uint8_t>(second, 1);
-  shapes.rows[6] = shapes.rows[7] = 16;
-  written(&shapes);
-  _tile_loadconfig(&shapes);
-}
-
-TEMPER_TILES void multiply_tiles(const Bf16Block& block) {
-  const bool both = block.rows > 16;
-  const BFloat16 *a = block.a, *below = block.a + 16 * block.a_row, *b = block.b;
-  const int64_t pitch = block.a_row * int64_t(sizeof(BFloat16));
-  const char* next = reinterpret_cast<const char*>(block.next);
-  const int64_t each = ceil_div(block.fetched, block.steps);
-  written(a);
-  _tile_zero(0);
-  _tile_zero(1);
-  if (both) {
-    _tile_zero(2);
-    _tile_zero(3);
-    for (int64_t k = 0; k < block.steps; ++k) {
-      _tile_loadd(6, b, 64);
-      _tile_loadd(4, a, pitch);
-      _tile_loadd(7, b + 512, 64);
-      _tile_dpbf16ps(0, 4, 6);
-      _tile_loadd(5, below, pitch);
-      _tile_dpbf16ps(1, 4, 7);
-      _tile_dpbf16ps(2, 5, 6);
-      _tile_dpbf16ps(3, 5, 7);
-      a += kBf16Depth, below += kBf16Depth, b += kBf16Depth * kBf16Columns;
-      for (int64_t i = 0; i < each; ++i, next += 64) _mm_prefetch(next, _MM_HINT_T1);
-    }
-  } else {
-    for (int64_t k = 0; k < block.steps; ++k) {
-      _tile_loadd(6, b, 64);
-      _tile_loadd(4, a, pitch);
-      _tile_loadd(7, b + 512, 64);
-      _tile_dpbf16ps(0, 4, 6);
-      _tile_dpbf16ps(1, 4, 7);
-      a += kBf16Depth, b += kBf16Depth * kBf16Columns;
-      for (int64_t i = 0; i < each; ++i, next += 64) _mm_prefetch(next, _MM_HINT_T1);
-    }
-  }
-  const int64_t to_pitch = block.sums_row * int64_t(sizeof(float));
-  float* const to = block.sums;
-  _tile_stored(0, to, to_pitch);
-  _tile_stored(1, to + 16, to_pitch);
-  if (!both) return;
-  _tile_stored(2, to + 16 * block.sums_row, to_pitch);
-  _tile_stored(3, to + 16 * block.sums_row + 16, to_pitch);
-}
-
-TEMPER_TILES void release_tiles() { _tile_release(); }
-
 // m rows by a panel.
 template <int m>
 TEMPER_BF16 void multiply_pairs(const Bf16Block& block, int64_t row) {
@@ -116,23 +51,11 @@ TEMPER_BF16 void multiply_pairs(const Bf16Block& block, int64_t row) {
 
 }  // namespace
 
-bool may_use_tiles(const Device& device) {
-  constexpr long kRequestPermission = 0x1023, kTileData = 18;
-  if (!device.amx) return false;
-  static const bool allowed = syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
-  return allowed;
-}
-
-Bf16Multiplier::~Bf16Multiplier() {
-  if (rows_) release_tiles();
-}
-
 void Bf16Multiplier::multiply(const Bf16Block& block) {
-  if (tiles_) {
-    if (rows_ != block.rows) shape_tiles(block.rows);
-    rows_ = block.rows;
-    return multiply_tiles(block);
-  }
+  if (tiles_)
+    return tiles_->multiply({block.a, block.a_row * int64_t(sizeof(BFloat16)), block.rows, block.b, block.steps,
+                             block.sums, block.sums_row * int64_t(sizeof(float)), 16 * int64_t(sizeof(float)),
+                             block.first, block.next, block.fetched});
   int64_t row = 0;
   for (; row + 8 <= block.rows; row += 8) multiply_pairs<8>(block, row);
   for (; row + 4 <= block.rows; row += 4) multiply_pairs<4>(block, row);
@@ -195,8 +118,6 @@ TEMPER_BF16 void pack_two_rows(const BFloat16* from, int64_t pitch, int64_t rows
 
 #else  // supports() of those who call these refuses every other CPU
 
-bool may_use_tiles(const Device&) { return false; }
-Bf16Multiplier::~Bf16Multiplier() = default;
 void Bf16Multiplier::multiply(const Bf16Block&) { fail(ErrorKind::unsupported, "this CPU has no products of bf16"); }
 void round_row(const float*, BFloat16*, int64_t) { fail(ErrorKind::unsupported, "this CPU has no products of bf16"); }
 void pack_rows_as_columns(const BFloat16*, int64_t, int64_t, const Bf16Panels&, int64_t, BFloat16*) {

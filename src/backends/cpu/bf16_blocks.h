@@ -3,7 +3,9 @@
 // read the same packed columns. A product by weights and an attention are made of it.
 #pragma once
 #include <cstdint>
+#include <optional>
 
+#include "backends/cpu/tiles.h"
 #include "backends/tactic.h"
 #include "base/checked.h"
 #include "base/dtype.h"
@@ -36,6 +38,7 @@ struct Bf16Block {
   int64_t steps;
   float* sums;
   int64_t sums_row;
+  bool first = false;  // nothing was multiplied by this panel yet: it lies in L2, not in L1
   // Lines of 64 bytes that are wanted soon: `fetched` of them are brought into L2 meanwhile.
   const BFloat16* next = nullptr;
   int64_t fetched = 0;
@@ -44,20 +47,17 @@ struct Bf16Block {
 // Products on the calling thread, whose tiles it holds while it lives.
 class Bf16Multiplier {
  public:
-  explicit Bf16Multiplier(bool tiles) : tiles_(tiles) {}
-  ~Bf16Multiplier();
-  Bf16Multiplier(const Bf16Multiplier&) = delete;
+  explicit Bf16Multiplier(bool tiles) {
+    if (tiles) tiles_.emplace(TileRows::bf16);
+  }
   void multiply(const Bf16Block& block);
 
  private:
-  bool tiles_;
-  int64_t rows_ = 0;  // that the tiles are shaped for; 0: none
+  std::optional<TileMultiplier> tiles_;
 };
 
 // Why this CPU cannot; the caller is asked before anything else of this file runs.
 Support bf16_blocks_supported(const Device& device);
-// Whether products run on tiles. Linux lets a process use them once it has asked, which this does.
-bool may_use_tiles(const Device& device);
 
 // to[i] = from[i], rounded to nearest even; numbers below the normal ones become zeros, as in products.
 void round_row(const float* from, BFloat16* to, int64_t n);

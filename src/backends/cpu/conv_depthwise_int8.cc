@@ -169,7 +169,8 @@ class DepthwiseInt8Kernel final : public Kernel {
       const int64_t pixels = std::min(kPixels, width.out - first);
       for (int64_t t = 0; t < pixels; t += kTile)
         tile_(rows, count, (first + t) * width.stride - width.begin, width.in, sums + t * kChannels);
-      results_->write(sums, line * width.out + first, pixels, channel, kChannels, residual, y);
+      results_->write(sums, pixels, channel, kChannels, residual, y,
+                      (line * width.out + first) * picture_.columns + channel);
     }
   }
 };

@@ -64,7 +64,9 @@ std::optional<IntegerEpilogue> absorb_integer_epilogue(const Problem& problem, c
   const Dims out = problem.outputs[0].dims();
   const auto& steps = epilogue.steps;
   std::vector<Side> sides(size_t(epilogue.inputs) + steps.size());
-  std::vector<bool> keep(steps.size(), false);  // steps that are no part of the chain from the accumulator
+  std::vector<bool> keep(steps.size(), false);     // steps that are no part of the chain from the accumulator
+  std::vector<bool> of_sums(sides.size(), false);  // values that are made of the accumulator
+  of_sums[0] = true;
   const auto number_of = [&](int value) {
     const Step* step = value < epilogue.inputs ? nullptr : &steps[size_t(value - epilogue.inputs)];
     return step && step->op == Scalar::constant && step->dtype == DType::f32 ? step->number
@@ -104,6 +106,12 @@ std::optional<IntegerEpilogue> absorb_integer_epilogue(const Problem& problem, c
         number_of(step.args[1]) == std::nearbyint(number_of(step.args[1])) &&
         std::fabs(number_of(step.args[1])) <= 255) {
       sides[size_t(value)] = {sides[size_t(step.args[0])].input, -int32_t(number_of(step.args[1]))};
+      keep[i] = true;
+      continue;
+    }
+    for (int a = 0; a < arity_of(step.op); ++a)
+      if (of_sums[size_t(step.args[size_t(a)])]) of_sums[size_t(value)] = true;
+    if (!of_sums[size_t(value)]) {
       keep[i] = true;
       continue;
     }

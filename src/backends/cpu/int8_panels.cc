@@ -344,8 +344,9 @@ class PanelsInt8Kernel final : public Kernel {
                  {wide + r * stride_ + k, stride_, weights + k * kPanel, std::min(kSlice, words_ - k),
                   sums + r * kPanel, k > 0 || begins_},
                  std::min(kRows, count - r));
-    const int64_t within = panel * kPanel, columns = picture_.group_columns();
-    results_->write(sums, first, count, group * columns + within, std::min(kPanel, columns - within), residual, y);
+    const int64_t within = panel * kPanel, columns = picture_.group_columns(), column = group * columns + within;
+    results_->write(sums, count, column, std::min(kPanel, columns - within), residual, y,
+                    first * picture_.columns + column);
   }
 };
 

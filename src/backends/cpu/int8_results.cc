@@ -21,8 +21,8 @@ std::optional<IntegerEpilogue> Int8Results::absorb(const Problem& problem, const
   return std::nullopt;
 }
 
-Int8Results::Int8Results(const Problem& problem, const IntegerEpilogue& epilogue, int64_t columns)
-    : epilogue_(epilogue), columns_(columns) {
+Int8Results::Int8Results(const Problem& problem, const IntegerEpilogue& epilogue, int64_t columns, int64_t pitch)
+    : epilogue_(epilogue), pitch_(pitch) {
   if (epilogue_.stored == DType::i32) return;
   bias_ = bias_of(problem, epilogue_, columns);
   scales_ = scales_of(problem, epilogue_);
@@ -31,20 +31,19 @@ Int8Results::Int8Results(const Problem& problem, const IntegerEpilogue& epilogue
   scales_.resize(size_t(columns + kSumColumns));
 }
 
-void Int8Results::write(const int32_t* sums, int64_t first, int64_t count, int64_t column, int64_t columns,
-                        const void* residual, void* y) const {
+void Int8Results::write(const int32_t* sums, int64_t count, int64_t column, int64_t columns, const void* residual,
+                        void* y, int64_t at) const {
 #if defined(__x86_64__) && defined(__GNUC__)
   if (epilogue_.stored != DType::i32 && columns == kSumColumns && cpu_isa() != Isa::base)
-    return write_avx2(sums, first, count, column, residual, y);
+    return write_avx2(sums, count, column, residual, y, at);
 #endif
-  for (int64_t r = 0; r < count; ++r)
-    write_row(sums + r * kSumColumns, (first + r) * columns_ + column, column, columns, residual, y);
+  for (int64_t r = 0; r < count; ++r) write_row(sums + r * kSumColumns, at + r * pitch_, column, columns, residual, y);
 }
 
 #if defined(__x86_64__) && defined(__GNUC__)
 // write_row() for several rows of 16 columns.
-__attribute__((target("avx2,fma"))) void Int8Results::write_avx2(const int32_t* sums, int64_t first, int64_t count,
-                                                                 int64_t column, const void* residual, void* y) const {
+__attribute__((target("avx2,fma"))) void Int8Results::write_avx2(const int32_t* sums, int64_t count, int64_t column,
+                                                                 const void* residual, void* y, int64_t begin) const {
   // Whole numbers that leave 16 bits leave 8 bits, too: packing saturates at both. What exceeds 32 bits must not come
   // to the conversion, which makes of it the least number there is.
   const float most = epilogue_.stored == DType::f32 ? INFINITY : float(1 << 30);
@@ -54,7 +53,7 @@ __attribute__((target("avx2,fma"))) void Int8Results::write_avx2(const int32_t* 
   const __m256i residual_zero = _mm256_set1_epi32(epilogue_.residual_zero);
   const bool active = epilogue_.relu || epilogue_.limit >= 0, signed_residual = epilogue_.residual_dtype == DType::i8;
   for (int64_t r = 0; r < count; ++r) {
-    const int64_t at = (first + r) * columns_ + column;
+    const int64_t at = begin + r * pitch_;
     __m256 values[2];
     for (int64_t half = 0; half < 2; ++half) {
       const __m256i sum = _mm256_load_si256(reinterpret_cast<const __m256i*>(sums + r * kSumColumns) + half);

@@ -16,13 +16,16 @@ class Int8Results {
   static std::optional<IntegerEpilogue> absorb(const Problem& problem, const Program& program, size_t channel_axis,
                                                Layout layout);
 
-  // `columns`: of the result, the channels of an image.
-  Int8Results(const Problem& problem, const IntegerEpilogue& epilogue, int64_t columns);
+  // `columns`: of the result, the channels of an image. `pitch`: elements from one row that is written to the next.
+  Int8Results(const Problem& problem, const IntegerEpilogue& epilogue, int64_t columns, int64_t pitch);
+  Int8Results(const Problem& problem, const IntegerEpilogue& epilogue, int64_t columns)
+      : Int8Results(problem, epilogue, columns, columns) {}
 
-  // The result's rows [first, first + count), of which `sums` holds columns [column, column + columns) side by side,
-  // kSumColumns apart and 32-byte aligned. columns <= kSumColumns. `residual` is null where the epilogue has none.
-  void write(const int32_t* sums, int64_t first, int64_t count, int64_t column, int64_t columns, const void* residual,
-             void* y) const;
+  // `count` rows, of which `sums` holds columns [column, column + columns) side by side, kSumColumns apart and 32-byte
+  // aligned. columns <= kSumColumns. The first result is element `at` of y. `residual` is null where the epilogue has
+  // none.
+  void write(const int32_t* sums, int64_t count, int64_t column, int64_t columns, const void* residual, void* y,
+             int64_t at) const;
   // Inputs of the problem; null where the epilogue has none.
   const void* residual(const Buffers& buffers) const {
     return epilogue_.residual >= 0 ? buffers.inputs[size_t(epilogue_.residual) + 2] : nullptr;
@@ -30,11 +33,10 @@ class Int8Results {
 
  private:
   IntegerEpilogue epilogue_;
-  int64_t columns_;
+  int64_t pitch_;
   std::vector<float> bias_, scales_;  // of all columns, and room to read kSumColumns behind them
 
-  void write_avx2(const int32_t* sums, int64_t first, int64_t count, int64_t column, const void* residual,
-                  void* y) const;
+  void write_avx2(const int32_t* sums, int64_t count, int64_t column, const void* residual, void* y, int64_t at) const;
   void write_row(const int32_t* sums, int64_t at, int64_t column, int64_t columns, const void* residual, void* y) const;
 };
 

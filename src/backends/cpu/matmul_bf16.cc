@@ -190,7 +190,7 @@ class Bf16MatMulKernel final : public Kernel {
   bool reads(size_t input) const override { return input != 1; }
 
   void launch(const Buffers& buffers) override {
-    shares_.run(2 * kBf16Columns * s_.panels.depth, kParallel, [&](auto pieces) {
+    shares_.run(2 * kBf16Columns * s_.panels.depth, kParallel, [&](int, auto pieces) {
       Bf16Multiplier multiplier(tiles_);
       pieces([&](int64_t row, int64_t first, int64_t last) { run(multiplier, buffers, row, first, last); });
     });
@@ -210,7 +210,7 @@ class Bf16MatMulKernel final : public Kernel {
       int64_t fetched = panel + 1 < last ? 0 : lines;
       for (int64_t r = row; r < end; r += kBf16Rows) {
         const int64_t rows = std::min(kBf16Rows, end - r), fetch = std::min(each, lines - fetched);
-        multiplier.multiply({a + r * k, k, rows, weights, s_.panels.steps(), sums, kBf16Columns,
+        multiplier.multiply({a + r * k, k, rows, weights, s_.panels.steps(), sums, kBf16Columns, r == row,
                              weights + of_panel + fetched * 32, fetch});
         fetched += fetch;
         finish(buffers, sums, r, rows, panel * kBf16Columns);

@@ -41,7 +41,7 @@ class PanelsKernel final : public Kernel {
     const float* const a = static_cast<const float*>(buffers.inputs[0]);
     const float* const bias = bias_ >= 0 ? static_cast<const float*>(buffers.inputs[size_t(bias_)]) : nullptr;
     float* const y = static_cast<float*>(tail_.destination(buffers));
-    shares_.run_by_pieces(2 * kPanel * s_.panels.depth, kParallel, [&](auto pieces) {
+    shares_.run_by_pieces(2 * kPanel * s_.panels.depth, kParallel, [&](int, auto pieces) {
       pieces([&](int64_t row, int64_t first, int64_t last) { run(a, bias, y, row, first, last); });
     });
     tail_.run(buffers);

@@ -64,19 +64,19 @@ class PanelShares {
   }
   int64_t chunk() const { return chunk_; }
 
-  // body(pieces) on each thread; pieces(use) calls use(row, first, last) for its chunks, which begin at `row`, and
-  // panels [first, last). `operations`: of a row by a panel; `worth`: operations that are worth a thread.
+  // body(member, pieces) on each thread; pieces(use) calls use(row, first, last) for its chunks, which begin at `row`,
+  // and panels [first, last). `operations`: of a row by a panel; `worth`: operations that are worth a thread.
   template <class Body>
   void run(int64_t operations, int64_t worth, Body body) const {
     parallel_for_threads(threads_, items(), grain(operations, worth),
-                         [&](int, int64_t begin, int64_t end) { share(begin, end, body); });
+                         [&](int member, int64_t begin, int64_t end) { share(member, begin, end, body); });
   }
-  // The same with less at a time and body(pieces) more often, so that no thread waits long for one whose core others
+  // The same with less at a time and body() more often, so that no thread waits long for one whose core others
   // use, too: 197x3072x768 of f32 beside a loop that takes a third of one of two cores takes 6.2 ms for 8 to 10.
   template <class Body>
   void run_by_pieces(int64_t operations, int64_t worth, Body body) const {
     parallel_for_pieces(threads_, items(), grain(operations, worth),
-                        [&](int, int64_t begin, int64_t end) { share(begin, end, body); });
+                        [&](int member, int64_t begin, int64_t end) { share(member, begin, end, body); });
   }
 
  private:
@@ -85,8 +85,8 @@ class PanelShares {
     return std::max<int64_t>(1, worth / (operations * (by_panels_ ? rows_ : chunk_)));
   }
   template <class Body>
-  void share(int64_t begin, int64_t end, Body& body) const {
-    body([&](auto use) {
+  void share(int member, int64_t begin, int64_t end, Body& body) const {
+    body(member, [&](auto use) {
       if (by_panels_)
         for (int64_t row = 0; row < rows_; row += chunk_) use(row, begin, end);
       else

@@ -6,7 +6,7 @@ namespace temper {
 
 extern const Tactic cpu_conv_onednn, cpu_conv_depthwise, cpu_conv_depthwise_int8, cpu_conv_few, cpu_conv_int8,
     cpu_conv_int8_panels, cpu_conv_panels, cpu_conv_transpose, cpu_matmul_bf16, cpu_matmul_int8_panels,
-    cpu_matmul_onednn, cpu_matmul_panels, cpu_matmul_int8, cpu_pool_onednn;
+    cpu_matmul_onednn, cpu_matmul_panels, cpu_matmul_int8, cpu_matmul_int8_tiles, cpu_pool_onednn;
 extern const Tactic cpu_matmul_blocks, cpu_matmul_f64, cpu_matmul_floats;
 extern const Tactic cpu_broadcast, cpu_concat, cpu_gather, cpu_pad, cpu_resize, cpu_slice;
 extern const Tactic cpu_arg_reduce, cpu_fused_normalize, cpu_normalize, cpu_pointwise, cpu_pool, cpu_reduce,
@@ -30,6 +30,7 @@ static const Tactic* const cpu_tactics[] = {
     &cpu_matmul_f64,
     &cpu_matmul_onednn,
     &cpu_matmul_panels,
+    &cpu_matmul_int8_tiles,
     &cpu_matmul_int8,
     &cpu_matmul_int8_panels,
     &cpu_pool_onednn,

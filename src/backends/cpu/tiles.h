@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tile registers of AMX: what their shapes are set by. Who may use them: may_use_tiles() in bf16_blocks.h.
+// Rows times a packed panel of columns on AMX's tile registers. 32 by 32 sums are four tiles; a step of the depth, 64
+// bytes of each row, loads two tiles of either side for four products.
 #pragma once
+#include <cstddef>
 #include <cstdint>
+
+#include "backends/tactic.h"
 
 namespace temper {
 
@@ -15,5 +19,42 @@ struct alignas(64) TileShapes {
 // GCC does not know that tiles and their shapes are loaded from memory: nothing that was written there waits behind
 // this.
 inline void written(const void* there) { asm volatile("" : : "r"(there) : "memory"); }
+
+// Whether products run on tiles. Linux lets a process use them once it has asked, which this does.
+bool may_use_tiles(const Device& device);
+
+// The elements of rows; panels are of bf16, or of i8.
+enum class TileRows : uint8_t { bf16, i8, u8 };
+
+constexpr int64_t kTileBlock = 32;        // rows at most, and columns, of a block
+constexpr int64_t kTileStep = 64;         // bytes of a row that a step multiplies
+constexpr int64_t kTilePanelStep = 2048;  // bytes of a panel for them
+
+// For r < rows and each column c of a panel, the sum of all products of row r and column c.
+struct TileBlock {
+  const void* a;
+  int64_t a_row, rows;  // bytes from one row to the next; 1 to 32 rows
+  const void* b;        // a panel, on a multiple of 64 bytes: [step][half of 16 columns][16 words of k][column]
+  int64_t steps;
+  void* sums;                   // f32, or i32 of bytes
+  int64_t sums_row, sums_half;  // bytes from one row to the next, and from column 0 to column 16
+  bool first = false;           // nothing was multiplied by this panel yet: it lies in L2, not in L1
+  // Lines of 64 bytes that are wanted soon: `fetched` of them are brought into L2 meanwhile.
+  const void* next = nullptr;
+  int64_t fetched = 0;
+};
+
+// Products on the calling thread, whose tiles it holds while it lives.
+class TileMultiplier {
+ public:
+  explicit TileMultiplier(TileRows kind) : kind_(kind) {}
+  ~TileMultiplier();
+  TileMultiplier(const TileMultiplier&) = delete;
+  void multiply(const TileBlock& block);
+
+ private:
+  TileRows kind_;
+  int64_t rows_ = 0;  // that the tiles are shaped for; 0: none
+};
 
 }  // namespace temper
