@@ -222,6 +222,37 @@ TEST(CpuPointwise, WorksInPlaceAndOnSeveralThreads) {
   }
 }
 
+TEST(CpuPointwise, RoundingToBytesInOneStepGivesTheBitsOfItsSteps) {
+  Random random{std::mt19937_64(5)};
+  const float specials[] = {NAN,     INFINITY, -INFINITY, 0.f,     -0.f,  1e-40f,   3e9f,   -3e9f,
+                            2.2e10f, 127.5f,   -128.5f,   32767.f, 4e38f, -70000.f, 255.5f, 0.5f};
+  for (int64_t n : {1, 31, 32, 33, 1000})
+    for (const char* scaled : {"2=div.f32(0,1)", "2=mul.f32(0,1)", "2=mul.f32(1,0)"})
+      for (const char* to : {"i8", "u8"})
+        for (const char* rest :
+             {"4=cast.", "4=constant.f32[-3] 5=add.f32(3,4) 6=cast.", "4=constant.f32[128] 5=add.f32(4,3) 6=cast."}) {
+          const bool shifted = std::string_view(rest).size() > 8;
+          const Program program = Program::parse(
+              concat("(1) 1=constant.f32[0.37] ", scaled, " 3=round.f32(2) ", rest, to, '(', shifted ? 5 : 3, ')'));
+          Tensor x(DType::f32, {n});
+          for (int64_t i = 0; i < n; ++i)
+            x.data<float>()[i] =
+                random.below(4) ? float(random.below(20000) - 10000) * 0.0185f : specials[random.below(16)];
+          SCOPED_TRACE(concat(program.text(), " of ", n));
+          for (const Isa isa : {Isa::base, best_isa()}) {
+            set_isa(isa);
+            expect_matches(program, {x}, x.dims(), 1, 0, 0);
+          }
+          set_isa(best_isa());
+        }
+  // What is within is wanted, too: the steps stay apart.
+  const Program both = Program::parse(
+      "(1) 1=constant.f32[0.37] 2=div.f32(0,1) 3=round.f32(2) 4=cast.i8(3) 5=cast.f32(4) 6=add.f32(5,3)");
+  Tensor x(DType::f32, {100});
+  for (int64_t i = 0; i < 100; ++i) x.data<float>()[i] = float(i - 50);
+  expect_matches(both, {x}, x.dims(), 1, 0, 0);
+}
+
 TEST(CpuPointwise, ALayoutThatTheOutputCannotHaveIsRefused) {
   const TensorType type = type_of(DType::f32, {4, 4});
   Program relu;

@@ -68,6 +68,31 @@ TEST(VectorMath, ErrorsStayWithinTheDocumentedBounds) {
     }
 }
 
+// Of all exponents; where erf rounds to 1 the result is x, or 0.
+TEST(VectorMath, GeluIsWithinAQuarterOfAMillionthOfItsArgument) {
+  std::vector<float> x{0.f, -0.f, 1e30f, -1e30f}, y;
+  for (uint64_t bits = 0; bits < (uint64_t(1) << 32); bits += 1009)
+    if (const float value = vmath::as_float(uint32_t(bits)); std::fabs(value) < 1e3f) x.push_back(value);
+  y.resize(x.size());
+  for (Isa isa : {Isa::base, Isa::avx2, Isa::avx512}) {
+    if (isa > best_isa()) continue;
+    const Isa before = cpu_isa();
+    set_isa(isa);
+    for (size_t i = 0; i < x.size(); i += 1000)
+      find_gelu()({y.data() + i, x.data() + i, nullptr, nullptr, int64_t(std::min<size_t>(1000, x.size() - i)), false,
+                   false, false});
+    set_isa(before);
+    double worst = 0;
+    for (size_t i = 0; i < x.size(); ++i) {
+      const double want = 0.5 * double(x[i]) * std::erfc(-double(x[i]) * std::sqrt(0.5)),
+                   error = std::fabs(double(y[i]) - want);
+      if (error > 0x1p-149) worst = std::max(worst, error / std::fabs(double(x[i])));
+      if (std::fabs(x[i]) > 6) ASSERT_EQ(y[i], x[i] > 0 ? x[i] : 0.f) << x[i];
+    }
+    EXPECT_LE(worst, 2.5e-7) << "instruction set " << int(isa);
+  }
+}
+
 TEST(VectorMath, SineAndCosineAreAccurateForEveryArgument) {
   for (auto [op, truth] : {std::pair{Scalar::sin, static_cast<double (*)(double)>(std::sin)},
                            {Scalar::cos, static_cast<double (*)(double)>(std::cos)}})

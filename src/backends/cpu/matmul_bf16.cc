@@ -141,7 +141,7 @@ void apply(const Step& step, bool narrow, float* x, int64_t n) {
     case dnnl::algorithm::eltwise_tanh: return each(x, n, [](float v) { return vmath::tanh(v); });
     default:  // eltwise_gelu_erf, by is_known()
       if (narrow) return each(x, n, [](float v) { return gelu_of_bf16(v); });
-      return each(x, n, [](float v) { return 0.5f * v * (1.f + vmath::erf(v * kSqrtHalf)); });
+      return each(x, n, [](float v) { return vmath::gelu(v); });
   }
 }
 

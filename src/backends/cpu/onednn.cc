@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "backends/cpu/onednn_threads.h"
+#include "backends/cpu/spelled_out.h"
 #include "base/team.h"
 #include "base/threads.h"
 #include "graph/ops/conv.h"
@@ -174,94 +175,12 @@ static bool is_channel_vector(const Dims& extra, const Dims& output, size_t axis
   return axis >= skip;
 }
 
-// Activations that programs spell out, from step `at` on: each takes `x` and constants, and is one algorithm of
-// oneDNN's.
-struct SpelledOut {
-  dnnl::algorithm algorithm;
-  float alpha;
-  size_t end;  // the step behind it
-};
-
-// Reads the steps of a program one after another, past constants.
-class StepReader {
- public:
-  StepReader(const Program& program, size_t at) : program_(program), at_(at) {}
-  size_t at() const { return at_; }
-  int value() const { return program_.inputs + int(at_) - 1; }  // of the last step that was read
-
-  bool read(Scalar op, int a, int b = -1, int c = -1) {
-    while (at_ < program_.steps.size() && program_.steps[at_].op == Scalar::constant) ++at_;
-    if (at_ == program_.steps.size() || program_.steps[at_].op != op) return false;
-    const auto& args = program_.steps[at_].args;
-    const bool same = arity_of(op) == 1 ? args[0] == a
-                      : arity_of(op) == 2
-                          ? (args[0] == a && args[1] == b) || (commutes(op) && args[0] == b && args[1] == a)
-                          : args[0] == a && args[1] == b && args[2] == c;
-    at_ += same;
-    return same;
+static dnnl::algorithm algorithm_of(SpelledOut::Kind kind) {
+  switch (kind) {
+    case SpelledOut::Kind::hard_swish: return dnnl::algorithm::eltwise_hardswish;
+    case SpelledOut::Kind::leaky_relu: return dnnl::algorithm::eltwise_relu;
+    default: return dnnl::algorithm::eltwise_gelu_erf;
   }
-  // The constant that the step combines `a` with; nothing for another step.
-  std::optional<double> read_with_constant(Scalar op, int a) {
-    while (at_ < program_.steps.size() && program_.steps[at_].op == Scalar::constant) ++at_;
-    if (at_ == program_.steps.size()) return std::nullopt;
-    for (const int other : {program_.steps[at_].args[1], program_.steps[at_].args[0]}) {
-      if (other < program_.inputs || program_.steps[size_t(other - program_.inputs)].op != Scalar::constant) continue;
-      if (read(op, a, other)) return program_.steps[size_t(other - program_.inputs)].number;
-    }
-    return std::nullopt;
-  }
-  // The factor of a step that multiplies or divides by a constant.
-  std::optional<double> read_factor(int a) {
-    if (const auto by = read_with_constant(Scalar::div, a)) return 1 / *by;
-    return read_with_constant(Scalar::mul, a);
-  }
-
- private:
-  static bool commutes(Scalar op) { return op == Scalar::add || op == Scalar::mul || op == Scalar::min; }
-  const Program& program_;
-  size_t at_;
-};
-
-static bool is_near(double a, double b) { return std::abs(a - b) < 1e-6; }
-
-// x * clip(x / 6 + 1/2, 0, 1), or x * clip(x + 3, 0, 6) / 6
-static std::optional<SpelledOut> hard_swish(StepReader steps, int x) {
-  const double slope = steps.read_factor(x).value_or(1);
-  const auto offset = steps.read_with_constant(Scalar::add, slope == 1 ? x : steps.value());
-  if (!offset || !steps.read(Scalar::relu, steps.value())) return std::nullopt;
-  const auto top = steps.read_with_constant(Scalar::min, steps.value());
-  if (!top || !steps.read(Scalar::mul, x, steps.value())) return std::nullopt;
-  double factor = 1;
-  if (!is_near(*top, 1)) factor = steps.read_factor(steps.value()).value_or(1);
-  if (!is_near(*top * factor, 1) || !is_near(slope * factor, 1. / 6) || !is_near(*offset * factor, 0.5))
-    return std::nullopt;
-  return SpelledOut{dnnl::algorithm::eltwise_hardswish, 0, steps.at()};
-}
-
-// x < 0 ? x * slope : x
-static std::optional<SpelledOut> leaky_relu(StepReader steps, int x) {
-  const auto zero = steps.read_with_constant(Scalar::less, x);
-  if (!zero || *zero != 0) return std::nullopt;
-  const int negative = steps.value();
-  const auto slope = steps.read_with_constant(Scalar::mul, x);
-  if (!slope || !steps.read(Scalar::where, negative, steps.value(), x)) return std::nullopt;
-  return SpelledOut{dnnl::algorithm::eltwise_relu, float(*slope), steps.at()};
-}
-
-// x / 2 * (erf(x / sqrt(2)) + 1), halved before or behind
-static std::optional<SpelledOut> gelu(StepReader steps, int x) {
-  auto factor = steps.read_factor(x);
-  const bool halved = factor && is_near(*factor, 0.5);
-  const int outer = halved ? steps.value() : x;
-  if (halved) factor = steps.read_factor(x);
-  if (!factor || !is_near(*factor, std::sqrt(0.5)) || !steps.read(Scalar::erf, steps.value())) return std::nullopt;
-  const auto one = steps.read_with_constant(Scalar::add, steps.value());
-  if (!one || *one != 1 || !steps.read(Scalar::mul, outer, steps.value())) return std::nullopt;
-  if (!halved) {
-    const auto half = steps.read_factor(steps.value());
-    if (!half || !is_near(*half, 0.5)) return std::nullopt;
-  }
-  return SpelledOut{dnnl::algorithm::eltwise_gelu_erf, 0, steps.at()};
 }
 
 AbsorbedEpilogue absorb_epilogue(const Program& epilogue, DType operands, const std::vector<TensorType>& extras,
@@ -320,10 +239,7 @@ AbsorbedEpilogue absorb_epilogue(const Program& epilogue, DType operands, const 
       next = steps.size();
       break;
     }
-    std::optional<SpelledOut> activation;
-    if (how == Absorb::all)
-      for (const auto form : {hard_swish, leaky_relu, gelu})
-        if (!activation) activation = form({epilogue, next}, current);
+    const auto activation = how == Absorb::all ? spelled_out(epilogue, next, current) : std::nullopt;
     if (!activation && (step.dtype != DType::f32 || step.op == Scalar::cast)) break;
     size_t taken = 1;
     bool ok = false;
@@ -331,7 +247,7 @@ AbsorbedEpilogue absorb_epilogue(const Program& epilogue, DType operands, const 
     const int extra = other >= 0 ? extra_of(other) : 0;
     const TensorType* type = extra ? &extras[size_t(extra - 1)] : nullptr;
     const double number = other >= 0 ? constant_of(other) : none;
-    if (activation && eltwise(activation->algorithm, activation->alpha)) {
+    if (activation && eltwise(algorithm_of(activation->kind), activation->slope)) {
       ok = true;
       taken = activation->end - next;
     } else if (step.op == Scalar::add && first && extra && type->dtype == DType::f32 &&

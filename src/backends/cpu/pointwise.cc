@@ -12,6 +12,7 @@
 #include "backends/cpu/isa.h"
 #include "backends/cpu/pointwise_steps.h"
 #include "backends/cpu/pointwise_threads.h"
+#include "backends/cpu/spelled_out.h"
 #include "backends/half_values.h"
 #include "base/checked.h"
 #include "base/threads.h"
@@ -209,50 +210,85 @@ void PointwiseKernel::compile(const Program& given, const std::vector<TensorType
       where[size_t(i)] = {slot, input.uniform};
     }
   }
-  bool stored = false;  // the last instruction wrote the output itself
   for (int s = 0; s < int(program.steps.size()); ++s) {
     const Step& step = program.steps[size_t(s)];
-    const int v = inputs + s;
-    if (!needed[size_t(v)]) continue;
-    if (step.op == Scalar::constant) {
-      Tensor constant(held_as(step.dtype), {1});
-      visit_dtype(constant.dtype(), [&]<class T>() {
-        if constexpr (std::is_integral_v<T>) *constant.data<T>() = static_cast<T>(step.integer);
-        else *constant.data<T>() = static_cast<T>(step.number);
-      });
-      // A constant of a narrow dtype is held as f32 but has a value of its dtype.
-      if (is_widened(step.dtype))
-        visit_dtype(step.dtype, [&]<class T>() { *constant.data<float>() = float(static_cast<T>(step.number)); });
-      where[size_t(v)] = {kConstant + int(constants_.size()), true};
-      constants_.push_back(constant);
-      continue;
+    if (step.op != Scalar::constant || !needed[size_t(inputs + s)]) continue;
+    Tensor constant(held_as(step.dtype), {1});
+    visit_dtype(constant.dtype(), [&]<class T>() {
+      if constexpr (std::is_integral_v<T>) *constant.data<T>() = static_cast<T>(step.integer);
+      else *constant.data<T>() = static_cast<T>(step.number);
+    });
+    // A constant of a narrow dtype is held as f32 but has a value of its dtype.
+    if (is_widened(step.dtype))
+      visit_dtype(step.dtype, [&]<class T>() { *constant.data<float>() = float(static_cast<T>(step.number)); });
+    where[size_t(inputs + s)] = {kConstant + int(constants_.size()), true};
+    constants_.push_back(constant);
+  }
+  auto f32_constant = [&](float number) {
+    constants_.push_back(Tensor::of<float>({1}, {number}));
+    return Operand{kConstant + int(constants_.size()) - 1, true};
+  };
+  // Nothing reads what steps [s, end) make but the last one's result.
+  auto is_closed = [&](int s, int end) {
+    for (int i = s; i + 1 < end; ++i)
+      if (program.steps[size_t(i)].op != Scalar::constant && last_use[size_t(inputs + i)] >= end) return false;
+    return true;
+  };
+  // One instruction for several steps from s on, which take x and constants: the step behind them, 0 where there is
+  // none.
+  auto several = [&](int s, int x, Instruction& code) {
+    if (x < 0 || dtype_of_value(x) != DType::f32) return 0;
+    if (const auto found = spelled_out(program, size_t(s), x);
+        found && found->kind == SpelledOut::Kind::gelu && is_closed(s, int(found->end))) {
+      code.run = find_gelu();
+      return int(found->end);
     }
+    if (const auto found = spelled_out_quantization(program, size_t(s), x); found && is_closed(s, int(found->end))) {
+      code.run = find_quantize(found->divides, found->to);
+      code.args[1] = f32_constant(found->scale);
+      code.args[2] = f32_constant(float(found->zero));
+      return int(found->end);
+    }
+    return 0;
+  };
+  bool stored = false;  // the last instruction wrote the output itself
+  for (int s = 0, end = 0; s < int(program.steps.size()); s = end) {
+    end = s + 1;
+    const Step& step = program.steps[size_t(s)];
+    if (!needed[size_t(inputs + s)] || step.op == Scalar::constant) continue;
     Instruction code{nullptr, -1, {}, true};
-    for (int a = 0; a < arity_of(step.op); ++a) {
-      code.args[size_t(a)] = where[size_t(step.args[size_t(a)])];
-      code.single &= code.args[size_t(a)].uniform;
+    std::vector<int> args(step.args.begin(), step.args.begin() + arity_of(step.op));
+    for (const int x : args)
+      if (const int behind = several(s, x, code)) {
+        end = behind;
+        args = {x};
+        break;
+      }
+    const int v = inputs + end - 1;
+    for (size_t a = 0; a < args.size(); ++a) {
+      code.args[a] = where[size_t(args[a])];
+      code.single &= code.args[a].uniform;
     }
-    const DType from = dtype_of_value(step.args[step.op == Scalar::where ? 1 : 0]);
+    const DType from = dtype_of_value(step.args[step.op == Scalar::where ? 1 : 0]),
+                to = program.steps[size_t(end - 1)].dtype;
     if (step.op == Scalar::pow && step.args[1] >= inputs)
       if (const Step& exponent = program.steps[size_t(step.args[1] - inputs)]; exponent.op == Scalar::constant)
         code.run = find_pow(held_as(from), exponent.number);
     if (!code.run) code.run = find_step(step.op, held_as(from), held_as(step.dtype));
     if (!code.run) fail(ErrorKind::unsupported, "no loop for pointwise ", name_of(step.op), '.', step.dtype);
     // Arguments read for the last time give their slot to the result: every step may work in place.
-    for (int a = 0; a < arity_of(step.op); ++a)
-      if (last_use[size_t(step.args[size_t(a)])] == s &&
-          size_of(held_as(dtype_of_value(step.args[size_t(a)]))) == size_of(held_as(step.dtype)))
-        release(code.args[size_t(a)]);
+    for (size_t a = 0; a < args.size(); ++a)
+      if (last_use[size_t(args[a])] < end && size_of(held_as(dtype_of_value(args[a]))) == size_of(held_as(to)))
+        release(code.args[a]);
     const bool last = v == result_value;
     stored = last && !code.single && !is_widened(result);
     code.out = stored ? kOut : take_slot();
     where[size_t(v)] = {code.out, code.single};
     code_.push_back(code);
-    for (int a = 0; a < arity_of(step.op); ++a)
-      if (last_use[size_t(step.args[size_t(a)])] == s && code.args[size_t(a)].index != code.out)
-        release(code.args[size_t(a)]);
-    if (is_widened(step.dtype) && !(last && is_widened(result)) && !keeps_half_values(step.op))
-      code_.push_back({find_rounding(step.dtype), code.out, {Operand{code.out, code.single}}, code.single});
+    for (size_t a = 0; a < args.size(); ++a)
+      if (last_use[size_t(args[a])] < end && code.args[a].index != code.out) release(code.args[a]);
+    if (is_widened(to) && !(last && is_widened(result)) && !keeps_half_values(step.op))
+      code_.push_back({find_rounding(to), code.out, {Operand{code.out, code.single}}, code.single});
   }
   if (!stored) {
     const StepFn store = is_widened(result) ? find_store(result) : find_cast(result, result);

@@ -79,6 +79,8 @@ StepFn find_step_f32(Scalar op) {
   }
 }
 
+StepFn find_gelu() { return TEMPER_UNARY(float, float, vmath::gelu(x)); }
+
 StepFn find_pow(DType dtype, double exponent) {
   using F = float;
   if (dtype != DType::f32) return nullptr;

@@ -22,6 +22,10 @@ constexpr DType held_as(DType dtype) { return is_half(dtype) || dtype == DType::
 StepFn find_step(Scalar op, DType from, DType to);
 StepFn find_step_f32(Scalar op);  // f32 -> f32
 StepFn find_cast(DType from, DType to);
+// Of several steps (spelled_out.h): f32 -> f32, and f32 -> i8 or u8 with arguments x, scale and zero point, the last
+// two one element each.
+StepFn find_gelu();
+StepFn find_quantize(bool divides, DType to);
 StepFn find_pow(DType dtype, double exponent);  // with a constant exponent; null: use the general step
 
 // f16, bf16 and f8e4m3fn in memory to and from f32 in tiles; rounding in place.
