@@ -513,8 +513,8 @@ class Trials {
   }
   bool is_faster(const Plan& plan, const Plan& other) const {
     const TimeSpent::In in(&searches_.spent, "whole plans");
-    PlanBuffers buffers(plan);
-    return temper::is_faster(plan, other, buffers, *device_, *options_.instruments.clock);
+    Workbench bench(*device_);
+    return temper::is_faster(plan, other, bench, *device_, *options_.instruments.clock);
   }
   // What the limit leaves for the plan that is kept: what the trials did not take, and a share at least.
   double time_left() const {

@@ -128,14 +128,15 @@ Graph graph_of_plan(Graph graph, const Plan& plan, const PassOptions& passes, co
 
 Plan plan_with_chains(const Graph& graph, const Chains& chains, const PassOptions& passes, const Backend& backend,
                       const Device& device, const PlanOptions& options, TimingCache& cache, const Progress& progress) {
-  auto plan_of = [&](const Graph& g) { return plan_in_context(g, backend, device, options, cache, progress); };
+  Workbench bench(device);
+  auto plan_of = [&](const Graph& g) { return plan_in_context(g, backend, device, options, cache, bench, progress); };
   if (chains.list.empty()) return plan_of(graph);
   if (chains.decided) return plan_of(chains.graph);
   Plan apart = plan_of(graph);
   if (options.search_is_over()) return apart;
   const auto ms_apart = times_of(apart);
   auto times_in = [&](const Graph& g) {
-    return times_of(plan_by_times_in_context(g, backend, device, options, cache, progress));
+    return times_of(plan_by_times_in_context(g, backend, device, options, cache, bench, progress));
   };
   auto of_three = [](const ConvPair& pair) { return pair.of_three; };
   const bool threes = std::ranges::any_of(chains.list, of_three);
@@ -159,8 +160,7 @@ Plan plan_with_chains(const Graph& graph, const Chains& chains, const PassOption
   Plan chosen;
   if (!faster.empty()) {
     chosen = plan_of(with("faster-pairs", [&](const ConvPair& pair) { return faster.contains(pair.name); }));
-    PlanBuffers buffers(apart);
-    if (!is_faster(chosen, apart, buffers, device)) faster.clear();
+    if (!is_faster(chosen, apart, bench, device)) faster.clear();
   }
   if (options.search_is_over())
     return faster.empty() ? std::move(apart) : std::move(chosen);  // nothing is decided for good

@@ -48,20 +48,20 @@ struct Host {
 class InContext {
  public:
   InContext(const Graph& graph, const Backend& backend, const Device& device, PlanOptions options, TimingCache& cache,
-            Host host = {})
+            Workbench* bench = nullptr, Host host = {})
       : graph_(graph),
         backend_(backend),
         device_(device),
         options_(std::move(options)),
         cache_(cache),
         host_(host),
-        arena_(device) {}
+        bench_(bench) {}
 
   Plan run(const Progress& progress) {
     if (options_.times)
       if (auto plan = plan_as_before()) return std::move(*plan);
     auto [plan, base] = by_times(progress);
-    if (base && !same_kernels(*base, plan) && is_faster(*base, plan, buffers_for(plan), device_)) {
+    if (base && !same_kernels(*base, plan) && is_faster(*base, plan, bench(), device_)) {
       plan = std::move(*base);
       use_times_in_plans(plan);
     }
@@ -137,8 +137,8 @@ class InContext {
   TimingCache& cache_;
   const Host host_;
   const double start_ms_ = host_clock().now_ms();
-  Arena arena_;
-  std::optional<PlanBuffers> buffers_;
+  Workbench* bench_;
+  std::optional<Workbench> own_bench_;                       // where none was given, once it is needed
   std::map<std::string, std::vector<Known>> known_;          // by problem, the best first
   std::map<std::string, std::vector<Known>> shortlist_;      // by problem
   std::map<std::string, CandidateTime::Kind> without_time_;  // by key: why
@@ -331,8 +331,8 @@ class InContext {
 
   // Keeps the times of these candidates, as far as the plan has them, in the plan.
   void time_steps(const Plan& plan, const std::map<std::string, std::vector<Known>>& candidates) {
-    const auto executor = make_executor(plan, device_, arena_);
-    PlanBuffers& buffers = buffers_for(plan);
+    const auto executor = make_executor(plan, device_, bench().arena);
+    PlanBuffers& buffers = bench().buffers_for(plan);
     const bool is_long = host_clock().elapsed_ms([&] { executor->run(buffers.inputs, buffers.outputs); }, 1) > kLongMs;
     std::vector<std::vector<std::vector<double>>> runs;
     if (backend_.queue) runs = on_device(*executor).steps_on_device(is_long ? 1 : kRuns);
@@ -365,8 +365,8 @@ class InContext {
   // In a capture a kernel may start before the one in front of it has ended. What that gives must be, bit for bit,
   // what the steps give when each is waited for.
   void check_overlap(const Plan& plan) {
-    DeviceExecutor executor(plan, device_, arena_);
-    PlanBuffers& buffers = buffers_for(plan);
+    DeviceExecutor executor(plan, device_, bench().arena);
+    PlanBuffers& buffers = bench().buffers_for(plan);
     auto outputs = [&] { return std::span(buffers.tensors).subspan(plan.inputs.size()); };
     executor.run_waiting(buffers.inputs, buffers.outputs);
     std::vector<Tensor> want;
@@ -383,11 +383,7 @@ class InContext {
     }
   }
 
-  // All plans of the graph have the same inputs and outputs.
-  PlanBuffers& buffers_for(const Plan& plan) {
-    if (!buffers_) buffers_.emplace(plan);
-    return *buffers_;
-  }
+  Workbench& bench() { return bench_ ? *bench_ : own_bench_ ? *own_bench_ : own_bench_.emplace(device_); }
 };
 
 }  // namespace
@@ -403,7 +399,7 @@ bool same_kernels(const Plan& a, const Plan& b) {
 }
 
 // In turns, each in an arena of its own, so that its inputs stay where they are.
-bool is_faster(const Plan& plan, const Plan& other, PlanBuffers& buffers, const Device& device, Clock& clock) {
+bool is_faster(const Plan& plan, const Plan& other, Workbench& bench, const Device& device, Clock& clock) {
   const bool on_host = !find_backend(device.backend).queue;
   // A GPU's clock drifts by some percent between two measurements: turns tell less than that apart.
   constexpr double kFar = 1.2;
@@ -411,11 +407,17 @@ bool is_faster(const Plan& plan, const Plan& other, PlanBuffers& buffers, const 
       !on_host && plan.whole.is_measured() && other.whole.is_measured() && std::max(a, b) > kFar * std::min(a, b))
     return a < b;
   std::vector<double> ms[2];
-  Arena arenas[2] = {Arena(device), Arena(device)};
-  const std::unique_ptr<Executor> executors[2] = {make_executor(plan, device, arenas[0]),
-                                                  make_executor(other, device, arenas[1])};
-  for (const auto& executor : executors) executor->run(buffers.inputs, buffers.outputs);
-  const double once = std::max(clock.elapsed_ms([&] { executors[0]->run(buffers.inputs, buffers.outputs); }, 1), 1e-3);
+  PlanBuffers& buffers = bench.buffers_for(plan);
+  Arena beside(device);
+  const std::unique_ptr<Executor> executors[2] = {make_executor(plan, device, bench.arena),
+                                                  make_executor(other, device, beside)};
+  const auto run_once = [&](int i) {
+    return clock.elapsed_ms([&] { executors[i]->run(buffers.inputs, buffers.outputs); }, 1);
+  };
+  double once = run_once(0);
+  run_once(1);
+  if (on_host) once = run_once(0);  // the first one found cold memory
+  once = std::max(once, 1e-3);
   constexpr double kTurnsMs = 300;
   const int turns = on_host ? int(std::clamp(kTurnsMs / once, 2.0, 6.0)) : once > kLongMs ? 2 : 6;
   for (int turn = 0; turn < turns; ++turn)
@@ -432,11 +434,13 @@ bool is_faster(const Plan& plan, const Plan& other, PlanBuffers& buffers, const 
 
 Plan plan_on_host_in_context(const Graph& graph, const Backend& backend, const Device& device, PlanOptions options,
                              TimingCache& cache, double load, double seconds, const Progress& progress) {
-  return InContext(graph, backend, device, std::move(options), cache, {load, seconds}).by_times(progress).first;
+  return InContext(graph, backend, device, std::move(options), cache, nullptr, {load, seconds})
+      .by_times(progress)
+      .first;
 }
 
 void remember_plan(const Graph& graph, const Plan& plan, const Device& device, TimingCache& cache, double load) {
-  InContext(graph, find_backend(device.backend), device, {}, cache, {load}).remember(plan);
+  InContext(graph, find_backend(device.backend), device, {}, cache, nullptr, {load}).remember(plan);
 }
 
 std::optional<Plan> decided_plan(const Graph& graph, const Backend& backend, const Device& device,
@@ -450,13 +454,13 @@ bool decided_before(const Graph& graph, const Device& device, const TimingCache&
 }
 
 Plan plan_in_context(const Graph& graph, const Backend& backend, const Device& device, PlanOptions options,
-                     TimingCache& cache, const Progress& progress) {
-  return InContext(graph, backend, device, std::move(options), cache).run(progress);
+                     TimingCache& cache, Workbench& bench, const Progress& progress) {
+  return InContext(graph, backend, device, std::move(options), cache, &bench).run(progress);
 }
 
 Plan plan_by_times_in_context(const Graph& graph, const Backend& backend, const Device& device, PlanOptions options,
-                              TimingCache& cache, const Progress& progress) {
-  return InContext(graph, backend, device, std::move(options), cache).by_times(progress).first;
+                              TimingCache& cache, Workbench& bench, const Progress& progress) {
+  return InContext(graph, backend, device, std::move(options), cache, &bench).by_times(progress).first;
 }
 
 }  // namespace temper

@@ -19,18 +19,18 @@ namespace temper {
 // every step; then plans by these times. `cache` remembers them, and where it has all, nothing is measured. Of that
 // plan and the one by options.times alone the faster is returned, as measured in turns.
 Plan plan_in_context(const Graph& graph, const Backend& backend, const Device& device, PlanOptions options,
-                     TimingCache& cache, const Progress& progress);
+                     TimingCache& cache, Workbench& bench, const Progress& progress);
 
 // The same without the last comparison: for the times of its steps.
 Plan plan_by_times_in_context(const Graph& graph, const Backend& backend, const Device& device, PlanOptions options,
-                              TimingCache& cache, const Progress& progress);
+                              TimingCache& cache, Workbench& bench, const Progress& progress);
 
 // Whether both launch the same kernels, in the same order.
 bool same_kernels(const Plan& a, const Plan& b);
 
-// Compares two plans with the same inputs and outputs, whose buffers those are: as measured in turns; of plans for a
-// GPU whose whole times were measured before, one 1.2 times the other, by those.
-bool is_faster(const Plan& plan, const Plan& other, PlanBuffers& buffers, const Device& device,
+// Compares two plans with the same inputs and outputs: as measured in turns; of plans for a GPU whose whole times were
+// measured before, one 1.2 times the other, by those.
+bool is_faster(const Plan& plan, const Plan& other, Workbench& bench, const Device& device,
                Clock& clock = host_clock());
 
 // On the host, for a plan whose whole time contradicts those of its steps, which were timed alone: the plan by times

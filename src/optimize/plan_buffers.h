@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Inputs and outputs for timing a plan, filled with plausible values.
 #pragma once
+#include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "graph/ops/fused_decode.h"
 #include "graph/random.h"
+#include "plan/arena.h"
 #include "plan/plan.h"
 
 namespace temper {
@@ -22,12 +25,16 @@ struct PlanBuffers {
       if (is_stored_only(port.type.dtype)) fill_random(tensor, state);
       else
         visit_dtype(port.type.dtype, [&]<class T>() {
-          if constexpr (is_float(dtype_of<T>) || (sizeof(T) == 1 && !std::is_same_v<T, bool>))
-            for (int64_t i = 0; i < tensor.count(); ++i) {
+          if constexpr (is_float(dtype_of<T>) || (sizeof(T) == 1 && !std::is_same_v<T, bool>)) {
+            T* const to = tensor.data<T>();
+            const int64_t count = tensor.count(), drawn = std::min(count, kDrawn);
+            for (int64_t i = 0; i < drawn; ++i) {
               state = state * 1664525u + 1013904223u;
-              if constexpr (is_float(dtype_of<T>)) tensor.data<T>()[i] = T(float(int32_t(state)) / 2147483648.0f);
-              else tensor.data<T>()[i] = T(state >> 24);
+              if constexpr (is_float(dtype_of<T>)) to[i] = T(float(int32_t(state)) / 2147483648.0f);
+              else to[i] = T(state >> 24);
             }
+            for (int64_t i = drawn; i < count; i += drawn) std::copy_n(to, std::min(drawn, count - i), to + i);
+          }
         });
       tensors.push_back(tensor);
       inputs.push_back(tensors.back().raw().data());
@@ -40,6 +47,8 @@ struct PlanBuffers {
   }
 
  private:
+  static constexpr int64_t kDrawn = 1 << 16;  // numbers of an input, which then come again
+
   // Caches that have room for the new rows alone: an attention that reads them is timed at its longest.
   void fill_caches(const Plan& plan) {
     for (const Segment& segment : plan.segments)
@@ -54,6 +63,21 @@ struct PlanBuffers {
                     step.problem.inputs[cache].dims()[1] - step.problem.inputs[cache + 1].dims()[1]);
       }
   }
+};
+
+// Where plans with the same inputs and outputs are timed one after another: to fill the inputs of a large batch and to
+// take its memory on a GPU takes as long as to time it.
+class Workbench {
+ public:
+  explicit Workbench(const Device& device) : arena(device) {}
+  Arena arena;
+  PlanBuffers& buffers_for(const Plan& plan) {
+    if (!buffers_) buffers_.emplace(plan);
+    return *buffers_;
+  }
+
+ private:
+  std::optional<PlanBuffers> buffers_;
 };
 
 }  // namespace temper

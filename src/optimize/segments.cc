@@ -172,8 +172,8 @@ Plan search_segments(const Graph& graph, const Backend& backend, const Device& d
   consider(specs_of(groups, chosen), nullptr, "the mix of the best");
   // One look at each is at the mercy of what else the machine did: the two best again, in turns.
   constexpr double kNear = 1.1;
-  PlanBuffers buffers(best);
-  return second_ms < kNear * best_ms && is_faster(second, best, buffers, device) ? second : best;
+  Workbench bench(device);
+  return second_ms < kNear * best_ms && is_faster(second, best, bench, device) ? second : best;
 }
 
 }  // namespace temper

@@ -90,8 +90,8 @@ class Settler {
   void take_if_better(Plan other) {
     PlanTimes times = measure(other);
     if (other.whole.load < 0) other.whole.load = plan_.whole.load;
-    PlanBuffers buffers(plan_);
-    if (!same_kernels(other, plan_) && !is_faster(other, plan_, buffers, device(), *s_.instruments.clock)) return;
+    Workbench bench(device());
+    if (!same_kernels(other, plan_) && !is_faster(other, plan_, bench, device(), *s_.instruments.clock)) return;
     plan_ = std::move(other);
     times_ = std::move(times);
   }

@@ -232,6 +232,6 @@ std::unique_ptr<Kernel> load(const Problem& problem, const Config& config, const
 }  // namespace
 
 extern const Tactic cpu_conv_int8;
-const Tactic cpu_conv_int8{"cpu.conv.int8", 4, supports, configs, build, load};
+const Tactic cpu_conv_int8{"cpu.conv.int8", 5, supports, configs, build, load};
 
 }  // namespace temper

@@ -209,6 +209,6 @@ std::unique_ptr<Kernel> load(const Problem& problem, const Config& config, const
 }  // namespace
 
 extern const Tactic cpu_fused_normalize;
-const Tactic cpu_fused_normalize{"cpu.fused_normalize", 1, supports, configs, nullptr, load};
+const Tactic cpu_fused_normalize{"cpu.fused_normalize", 2, supports, configs, nullptr, load};
 
 }  // namespace temper

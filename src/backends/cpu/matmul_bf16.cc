@@ -276,6 +276,6 @@ std::unique_ptr<Kernel> load(const Problem& problem, const Config& config, const
 }  // namespace
 
 extern const Tactic cpu_matmul_bf16;
-const Tactic cpu_matmul_bf16{"cpu.matmul.bf16", 2, supports, configs, build, load};
+const Tactic cpu_matmul_bf16{"cpu.matmul.bf16", 3, supports, configs, build, load};
 
 }  // namespace temper

@@ -223,6 +223,6 @@ std::unique_ptr<Kernel> load(const Problem& problem, const Config& config, const
 }  // namespace
 
 extern const Tactic cpu_matmul_int8;
-const Tactic cpu_matmul_int8{"cpu.matmul.int8", 3, supports, configs, build, load};
+const Tactic cpu_matmul_int8{"cpu.matmul.int8", 4, supports, configs, build, load};
 
 }  // namespace temper

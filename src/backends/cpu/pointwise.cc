@@ -515,6 +515,6 @@ std::unique_ptr<Kernel> load(const Problem& problem, const Config& config, const
 }  // namespace
 
 extern const Tactic cpu_pointwise;
-const Tactic cpu_pointwise{"cpu.pointwise", 1, supports, configs, nullptr, load};
+const Tactic cpu_pointwise{"cpu.pointwise", 2, supports, configs, nullptr, load};
 
 }  // namespace temper

@@ -155,13 +155,14 @@ TEST_F(CudaScripted, WhatIsTimedInPlansIsSaidToComeAsItStandsInThem) {
   PlanOptions options;
   options.times = &times;
   TimingCache cache("");
-  plan_in_context(graph, find_backend("cuda"), device, options, cache, nullptr);
+  Workbench bench(device);
+  plan_in_context(graph, find_backend("cuda"), device, options, cache, bench, nullptr);
   EXPECT_TRUE(times.parts);
   EXPECT_GT(times.expected.size(), 4u);
   for (const std::string& key : times.expected) EXPECT_TRUE(cache.in_plans.find(key)) << key;
   const size_t before = times.expected.size();
   times.expected.clear();
-  plan_in_context(graph, find_backend("cuda"), device, options, cache, nullptr);
+  plan_in_context(graph, find_backend("cuda"), device, options, cache, bench, nullptr);
   EXPECT_TRUE(times.expected.empty()) << "all of " << before << " are known";
 }
 
@@ -192,7 +193,8 @@ TEST_F(CudaScripted, APlanByTimesAloneThatWinsHasTheTimesOfItsStepsInThePlan) {
   cache.in_plans.add(timing_key(timing_group(device.fingerprint, step_of(alone_plan, "conv").problem, 1),
                                 *find_tactic("cuda.conv.direct"), config),
                      {0.001, 0.0, 1});
-  const Plan plan = plan_in_context(graph, find_backend("cuda"), device, options, cache, nullptr);
+  Workbench bench(device);
+  const Plan plan = plan_in_context(graph, find_backend("cuda"), device, options, cache, bench, nullptr);
   const PlanStep& step = step_of(plan, "conv");
   EXPECT_EQ(step.tactic, "cuda.conv.gemm") << "the turns";
   EXPECT_NEAR(step.ms, 0.01, 1e-6);
@@ -204,8 +206,8 @@ TEST_F(CudaScripted, APlanByTimesAloneThatWinsHasTheTimesOfItsStepsInThePlan) {
   }
   EXPECT_EQ(with_time, 1);
   // So have the decisions, from which a later build takes them.
-  EXPECT_NEAR(step_of(plan_in_context(graph, find_backend("cuda"), device, options, cache, nullptr), "conv").ms, 0.01,
-              1e-6);
+  EXPECT_NEAR(step_of(plan_in_context(graph, find_backend("cuda"), device, options, cache, bench, nullptr), "conv").ms,
+              0.01, 1e-6);
 }
 
 // Of each of three shapes the same is left out, and none of its candidates is compiled ahead.
@@ -310,12 +312,12 @@ TEST_F(CudaScripted, ACandidateIsMeasuredByOneSearchOfABuildAlone) {
 TEST_F(CudaScripted, PlansAreTimedInTurnsOnlyWhereTheirWholeTimesAreNear) {
   const auto engine = build(small_graph("2"));
   Plan a = *engine->plans().at(0), b = a;
-  PlanBuffers buffers(a);
   const Device device = open_device("cuda:0");
+  Workbench bench(device);
   const auto launches = [&](double a_ms, double b_ms, std::optional<bool> faster) {
     a.whole.ms = a_ms, b.whole.ms = b_ms;
     const size_t before = gpus.launches.size();
-    const bool is = is_faster(a, b, buffers, device);
+    const bool is = is_faster(a, b, bench, device);
     if (faster) { EXPECT_EQ(is, *faster); }
     return gpus.launches.size() - before;
   };
