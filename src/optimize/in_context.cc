@@ -331,7 +331,8 @@ class InContext {
 
   // Keeps the times of these candidates, as far as the plan has them, in the plan.
   void time_steps(const Plan& plan, const std::map<std::string, std::vector<Known>>& candidates) {
-    const auto executor = make_executor(plan, device_, bench().arena);
+    auto loaded = std::make_unique<Workbench::Loaded>(plan, device_, bench().arena);
+    Executor* const executor = loaded->executor.get();
     PlanBuffers& buffers = bench().buffers_for(plan);
     const bool is_long = host_clock().elapsed_ms([&] { executor->run(buffers.inputs, buffers.outputs); }, 1) > kLongMs;
     std::vector<std::vector<std::vector<double>>> runs;
@@ -339,6 +340,7 @@ class InContext {
     else
       for (int run = 0; run < (is_long ? 1 : kHostRuns); ++run)
         executor->run_timed(buffers.inputs, buffers.outputs, runs.emplace_back());
+    if (backend_.queue) bench().before = std::move(loaded);
     // Nodes of one group share a candidate: their mean.
     std::map<std::string, std::pair<double, int>> sums;
     for (size_t s = 0; s < plan.segments.size(); ++s)

@@ -2,12 +2,14 @@
 // Inputs and outputs for timing a plan, filled with plausible values.
 #pragma once
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <vector>
 
 #include "graph/ops/fused_decode.h"
 #include "graph/random.h"
 #include "plan/arena.h"
+#include "plan/execute.h"
 #include "plan/plan.h"
 
 namespace temper {
@@ -71,6 +73,14 @@ class Workbench {
  public:
   explicit Workbench(const Device& device) : arena(device) {}
   Arena arena;
+  struct Loaded {
+    const Plan plan;
+    const std::unique_ptr<Executor> executor;
+    Loaded(const Plan& of, const Device& device, Arena& arena)
+        : plan(of), executor(make_executor(plan, device, arena)) {}
+  };
+  // The plan timed before, on a GPU: its kernels and constants lie there, and most of the next one's are the same.
+  std::unique_ptr<Loaded> before;
   PlanBuffers& buffers_for(const Plan& plan) {
     if (!buffers_) buffers_.emplace(plan);
     return *buffers_;
