@@ -225,7 +225,7 @@ TEST(CpuPointwise, WorksInPlaceAndOnSeveralThreads) {
 TEST(CpuPointwise, RoundingToBytesInOneStepGivesTheBitsOfItsSteps) {
   Random random{std::mt19937_64(5)};
   const float specials[] = {NAN,     INFINITY, -INFINITY, 0.f,     -0.f,  1e-40f,   3e9f,   -3e9f,
-                            2.2e10f, 127.5f,   -128.5f,   32767.f, 4e38f, -70000.f, 255.5f, 0.5f};
+                            2.2e10f, 127.5f,   -128.5f,   32767.f, 3e38f, -70000.f, 255.5f, 0.5f};
   for (int64_t n : {1, 31, 32, 33, 1000})
     for (const char* scaled : {"2=div.f32(0,1)", "2=mul.f32(0,1)", "2=mul.f32(1,0)"})
       for (const char* to : {"i8", "u8"})

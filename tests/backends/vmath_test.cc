@@ -87,10 +87,24 @@ TEST(VectorMath, GeluIsWithinAQuarterOfAMillionthOfItsArgument) {
       const double want = 0.5 * double(x[i]) * std::erfc(-double(x[i]) * std::sqrt(0.5)),
                    error = std::fabs(double(y[i]) - want);
       if (error > 0x1p-149) worst = std::max(worst, error / std::fabs(double(x[i])));
-      if (std::fabs(x[i]) > 6) ASSERT_EQ(y[i], x[i] > 0 ? x[i] : 0.f) << x[i];
+      if (std::fabs(x[i]) > 6) { ASSERT_EQ(y[i], x[i] > 0 ? x[i] : 0.f) << x[i]; }
     }
     EXPECT_LE(worst, 2.5e-7) << "instruction set " << int(isa);
   }
+}
+
+TEST(VectorMath, ExpOfWhatIsNotAboveZeroIsAsAccurateAndEndsInZero) {
+  double worst = 0;
+  for (uint64_t bits = 0x80000000u; bits < (uint64_t(1) << 32); bits += 1009) {
+    const float x = vmath::as_float(uint32_t(bits)), y = vmath::exp_below_zero(x);
+    if (x < -87) {
+      ASSERT_EQ(y, 0.f) << x;
+    } else worst = std::max(worst, ulps(y, std::exp(double(x))));
+  }
+  EXPECT_LE(worst, 1.5);
+  EXPECT_EQ(vmath::exp_below_zero(0.f), 1.f);
+  EXPECT_EQ(vmath::exp_below_zero(-INFINITY), 0.f);
+  EXPECT_TRUE(std::isnan(vmath::exp_below_zero(NAN)));
 }
 
 TEST(VectorMath, SineAndCosineAreAccurateForEveryArgument) {

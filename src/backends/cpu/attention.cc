@@ -7,6 +7,7 @@
 #include "graph/ops/attention.h"
 
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "backends/cpu/attention_on_cpu.h"
@@ -71,24 +72,21 @@ inline void multiply(const float* a, int64_t rows, int64_t a_row, int64_t a_step
     multiply_tile<W, M, N>(a + m * a_row, a_row, a_step, b, c + m * N * W, factor, depth);
 }
 
-// What is done to the scores of `keys` keys before the softmax.
+// What is done to the scores of `keys` keys before the softmax; the scale is in the queries.
 struct Scores {
-  float scale, softcap;
+  float softcap = 0;
   const float* bias = nullptr;  // [key] or, where `each`, [key][query]; the latter -inf and 0 where `chosen`
   bool each = false, chosen = false;
   const int32_t *first = nullptr, *end = nullptr;  // by query: its range of keys; null: all take part
   int32_t key = 0;                                 // of the first row
+  bool none() const { return softcap <= 0 && !bias && !first; }
 };
 
-// s [keys][W]: scores become exp(score - peak), with the peak and sum of each query brought up to date; `factor` is
-// what earlier sums are multiplied by.
+// s [keys][W]: what `how` says beside the softmax.
 template <int W>
-inline void softmax_block(float* s, int64_t keys, const Scores& how, float* peak, float* sum, float* factor) {
-  float top[W], base[W], total[W];
-  for (int l = 0; l < W; ++l) top[l] = peak[l];
+inline void change_scores(float* s, int64_t keys, const Scores& how) {
   for (int64_t j = 0; j < keys; ++j) {
     float* row = s + j * W;
-    for (int l = 0; l < W; ++l) row[l] *= how.scale;
     if (how.softcap > 0)
       for (int l = 0; l < W; ++l) row[l] = how.softcap * vmath::tanh(row[l] / how.softcap);
     if (how.bias && !how.each) {
@@ -108,8 +106,22 @@ inline void softmax_block(float* s, int64_t keys, const Scores& how, float* peak
       const int32_t key = how.key + int32_t(j);
       for (int l = 0; l < W; ++l) row[l] = ((key >= how.first[l]) & (key < how.end[l])) ? row[l] : kNone;
     }
-    for (int l = 0; l < W; ++l) top[l] = row[l] > top[l] ? row[l] : top[l];
   }
+}
+
+// s [keys][N * V], V being the width of a register: scores become exp(score - peak), with the peak and sum of each
+// query brought up to date; `factor` is what earlier sums are multiplied by.
+template <int V, int N>
+inline void softmax_block(float* s, int64_t keys, float* peak, float* sum, float* factor) {
+  constexpr int W = V * N;
+  using Vector = typename VectorOf<V>::Type;
+  Vector most[N];
+  for (int n = 0; n < N; ++n) load(peak + n * V, most[n]);
+  const Vector* scores = reinterpret_cast<const Vector*>(s);
+  for (int64_t j = 0; j < keys; ++j, scores += N)
+    for (int n = 0; n < N; ++n) most[n] = scores[n] > most[n] ? scores[n] : most[n];
+  float top[W], base[W], total[W];
+  for (int n = 0; n < N; ++n) store(most[n], top + n * V);
   for (int l = 0; l < W; ++l) {
     base[l] = top[l] == kNone ? 0.f : top[l];  // no key so far: every exp below is then 0 rather than NaN
     factor[l] = vmath::exp(peak[l] - base[l]);
@@ -119,7 +131,7 @@ inline void softmax_block(float* s, int64_t keys, const Scores& how, float* peak
   for (int64_t j = 0; j < keys; ++j) {
     float* row = s + j * W;
     for (int l = 0; l < W; ++l) {
-      const float e = vmath::exp(row[l] - base[l]);
+      const float e = vmath::exp_below_zero(row[l] - base[l]);
       row[l] = e;
       total[l] += e;
     }
@@ -179,7 +191,8 @@ template <int W, int M, int N>
 inline void run_panel(const Panel& p, const Scores& how) {
   float *peak = p.states, *sum = peak + p.state_stride, *factor = sum + p.state_stride;
   multiply<W, M, N>(p.keys, round_up<int64_t>(p.count, M), p.key_size, 1, p.queries, p.scores, nullptr, p.key_size);
-  softmax_block<N * W>(p.scores, p.count, how, peak, sum, factor);
+  if (!how.none()) change_scores<N * W>(p.scores, p.count, how);
+  softmax_block<W, N>(p.scores, p.count, peak, sum, factor);
   multiply<W, M, N>(p.values, round_up<int64_t>(p.value_size, M), 1, p.value_width, p.scores, p.sums, factor, p.count);
 }
 
@@ -210,8 +223,11 @@ template <class T>
 inline void copy_rows(const T* from, int64_t pitch, int64_t rows, int64_t size, float* to, int64_t width,
                       int64_t padded) {
   for (int64_t r = 0; r < rows; ++r, from += pitch, to += width) {
-    TEMPER_NO_ALIAS
-    for (int64_t i = 0; i < size; ++i) to[i] = widened<float>(from[i]);
+    if constexpr (std::is_same_v<T, float>) std::memcpy(to, from, size_t(size) * sizeof(float));
+    else {
+      TEMPER_NO_ALIAS
+      for (int64_t i = 0; i < size; ++i) to[i] = widened<float>(from[i]);
+    }
     for (int64_t i = size; i < width; ++i) to[i] = 0;
   }
   for (int64_t i = 0; i < (padded - rows) * width; ++i) to[i] = 0;
@@ -374,6 +390,11 @@ class AttentionKernel final : public AttentionOnCpu {
       transpose(head.q + (first + panel) * s_.q_pitch, s_.q_pitch, count, s_.key_size, to_queries, width);
       for (int64_t d = 0; d < s_.key_size && count < width; ++d)
         for (int64_t l = count; l < width; ++l) to_queries[d * width + l] = 0;
+      const float scale = float(op_.scale);
+      const int64_t elements = s_.key_size * width;
+      vectorised([=] {
+        for (int64_t i = 0; i < elements; ++i) to_queries[i] *= scale;
+      });
     }
     std::fill_n(scratch + at.sums, padded * padded_value(s_), 0.f);
     for (int64_t key = least / kKeys * kKeys; key < most; key += kKeys) {
@@ -386,7 +407,7 @@ class AttentionKernel final : public AttentionOnCpu {
         const auto [lowest, last_first] = std::minmax_element(from + panel, from + panel + width);
         const auto [first_end, highest] = std::minmax_element(to + panel, to + panel + width);
         if (*highest <= key || *lowest >= key + count) continue;
-        Scores how{float(op_.scale), float(op_.softcap)};
+        Scores how{float(op_.softcap)};
         how.key = int32_t(key);
         if (*last_first > key || *first_end < key + count) how.first = from + panel, how.end = to + panel;
         if (head.mask.data) {
@@ -447,6 +468,6 @@ std::unique_ptr<Kernel> load(const Problem& problem, const Config&, const Packed
 }  // namespace
 
 extern const Tactic cpu_attention;
-const Tactic cpu_attention{"cpu.attention", 1, supports, configs, nullptr, load, false, nullptr, attention_takes_parts};
+const Tactic cpu_attention{"cpu.attention", 2, supports, configs, nullptr, load, false, nullptr, attention_takes_parts};
 
 }  // namespace temper

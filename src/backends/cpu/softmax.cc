@@ -28,12 +28,13 @@ void softmax_row(const float* x, float* y, int64_t n, bool log) {
         [](float a, float b) { return b > a ? b : a; });
     auto add = [](float a, float v) { return a + v; };
     if (log) {
-      const float sum = reduce_row(x, n, 0.f, [=](float a, float v) { return a + vmath::exp(v - peak); }, add);
+      const float sum =
+          reduce_row(x, n, 0.f, [=](float a, float v) { return a + vmath::exp_below_zero(v - peak); }, add);
       const float log_sum = vmath::log(sum);
       for (int64_t i = 0; i < n; ++i) y[i] = x[i] - peak - log_sum;
     } else {
       TEMPER_NO_ALIAS
-      for (int64_t i = 0; i < n; ++i) y[i] = vmath::exp(x[i] - peak);
+      for (int64_t i = 0; i < n; ++i) y[i] = vmath::exp_below_zero(x[i] - peak);
       const float scale = 1.f / reduce_row(y, n, 0.f, add, add);
       for (int64_t i = 0; i < n; ++i) y[i] *= scale;
     }
@@ -52,7 +53,7 @@ void softmax_columns(const float* x, float* y, int64_t n, int64_t stride, int64_
       float* to = y + i * stride;
       TEMPER_NO_ALIAS
       for (int64_t k = 0; k < width; ++k) {
-        const float e = vmath::exp(row[k] - peaks[k]);
+        const float e = vmath::exp_below_zero(row[k] - peaks[k]);
         sums[k] += e;
         if (!log) to[k] = e;
       }
@@ -141,6 +142,6 @@ std::unique_ptr<Kernel> load(const Problem& problem, const Config& config, const
 }  // namespace
 
 extern const Tactic cpu_softmax;
-const Tactic cpu_softmax{"cpu.softmax", 1, supports, configs, nullptr, load};
+const Tactic cpu_softmax{"cpu.softmax", 2, supports, configs, nullptr, load};
 
 }  // namespace temper

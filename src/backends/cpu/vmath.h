@@ -47,6 +47,18 @@ inline float exp(float x) {
   return p * as_float(uint32_t(half + 127) << 23) * as_float(uint32_t(k - half + 127) << 23);
 }
 
+// e^x for x <= 0 within 1.5 ulp, and 0 below -87, where it is about to leave the normal numbers: one factor of 2^k will
+// do, and one bound.
+inline float exp_below_zero(float x) {
+  constexpr float kLeast = -87.f;
+  const float c = x < kLeast ? kLeast : x;
+  const float shifted = c * kLog2e + kRound;
+  const float n = shifted - kRound;
+  const float r = (c - n * kLn2High) - n * kLn2Low;
+  const float e = (expm1_core(r) + 1.f) * as_float((as_bits(shifted) - as_bits(kRound) + 127u) << 23);
+  return x < kLeast ? 0.f : e;
+}
+
 // log(x) = n log 2 + log(m) with sqrt(1/2) <= m < sqrt(2); log(m) = 2 atanh((m-1)/(m+1)), whose series ends at s^9
 // (the next term is below 2^-28 of the result). Within 2 ulp.
 inline float log(float x) {
