@@ -82,8 +82,10 @@ std::optional<IntegerEpilogue> absorb_integer_epilogue(const Problem& problem, c
       input = other - 1;
       return true;
     }
-    number = number_of(other);
-    return number == number;
+    const double found = number_of(other);
+    if (found != found) return false;
+    number = found;
+    return true;
   };
   enum Stage { start, cast, biased, scaled, summed, active, rounded, shifted, done } stage = start;
   int current = 0;
