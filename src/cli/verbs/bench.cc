@@ -318,7 +318,9 @@ void add_bench(Command& verb, Context& context) {
        "use",
        0);
   list("--batch", options->batches,
-       "batch sizes to measure, e.g. 1,8,32; by default 1, what the plan was tuned for, or what --input holds", 1);
+       "batch sizes to measure, e.g. 1,8,32; by default 1, what the plan was tuned for, or what --input holds, at most "
+       "32",
+       1);
   list("--streams", options->streams,
        "numbers of sessions that run at the same time, each back to back, e.g. 1,2,4; of each GPU where --device names "
        "several (then 2)",
