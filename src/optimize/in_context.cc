@@ -48,7 +48,7 @@ struct Host {
 class InContext {
  public:
   InContext(const Graph& graph, const Backend& backend, const Device& device, PlanOptions options, TimingCache& cache,
-            Workbench* bench = nullptr, Host host = {})
+            Workbench* bench, Host host = {})
       : graph_(graph),
         backend_(backend),
         device_(device),
@@ -61,7 +61,7 @@ class InContext {
     if (options_.times)
       if (auto plan = plan_as_before()) return std::move(*plan);
     auto [plan, base] = by_times(progress);
-    if (base && !same_kernels(*base, plan) && is_faster(*base, plan, bench(), device_)) {
+    if (base && !same_kernels(*base, plan) && is_faster(*base, plan, *bench_, device_)) {
       plan = std::move(*base);
       use_times_in_plans(plan);
     }
@@ -137,8 +137,7 @@ class InContext {
   TimingCache& cache_;
   const Host host_;
   const double start_ms_ = host_clock().now_ms();
-  Workbench* bench_;
-  std::optional<Workbench> own_bench_;                       // where none was given, once it is needed
+  Workbench* const bench_;                                   // null where nothing is timed
   std::map<std::string, std::vector<Known>> known_;          // by problem, the best first
   std::map<std::string, std::vector<Known>> shortlist_;      // by problem
   std::map<std::string, CandidateTime::Kind> without_time_;  // by key: why
@@ -331,16 +330,16 @@ class InContext {
 
   // Keeps the times of these candidates, as far as the plan has them, in the plan.
   void time_steps(const Plan& plan, const std::map<std::string, std::vector<Known>>& candidates) {
-    auto loaded = std::make_unique<Workbench::Loaded>(plan, device_, bench().arena);
+    auto loaded = std::make_unique<Workbench::Loaded>(plan, device_, bench_->arena);
     Executor* const executor = loaded->executor.get();
-    PlanBuffers& buffers = bench().buffers_for(plan);
+    PlanBuffers& buffers = bench_->buffers_for(plan);
     const bool is_long = host_clock().elapsed_ms([&] { executor->run(buffers.inputs, buffers.outputs); }, 1) > kLongMs;
     std::vector<std::vector<std::vector<double>>> runs;
     if (backend_.queue) runs = on_device(*executor).steps_on_device(is_long ? 1 : kRuns);
     else
       for (int run = 0; run < (is_long ? 1 : kHostRuns); ++run)
         executor->run_timed(buffers.inputs, buffers.outputs, runs.emplace_back());
-    if (backend_.queue) bench().before = std::move(loaded);
+    if (backend_.queue) bench_->before = std::move(loaded);
     // Nodes of one group share a candidate: their mean.
     std::map<std::string, std::pair<double, int>> sums;
     for (size_t s = 0; s < plan.segments.size(); ++s)
@@ -367,8 +366,8 @@ class InContext {
   // In a capture a kernel may start before the one in front of it has ended. What that gives must be, bit for bit,
   // what the steps give when each is waited for.
   void check_overlap(const Plan& plan) {
-    DeviceExecutor executor(plan, device_, bench().arena);
-    PlanBuffers& buffers = bench().buffers_for(plan);
+    DeviceExecutor executor(plan, device_, bench_->arena);
+    PlanBuffers& buffers = bench_->buffers_for(plan);
     auto outputs = [&] { return std::span(buffers.tensors).subspan(plan.inputs.size()); };
     executor.run_waiting(buffers.inputs, buffers.outputs);
     std::vector<Tensor> want;
@@ -384,8 +383,6 @@ class InContext {
                "' changes when its kernels overlap: this is a defect of Temper on this GPU; please report it");
     }
   }
-
-  Workbench& bench() { return bench_ ? *bench_ : own_bench_ ? *own_bench_ : own_bench_.emplace(device_); }
 };
 
 }  // namespace
@@ -436,9 +433,8 @@ bool is_faster(const Plan& plan, const Plan& other, Workbench& bench, const Devi
 
 Plan plan_on_host_in_context(const Graph& graph, const Backend& backend, const Device& device, PlanOptions options,
                              TimingCache& cache, double load, double seconds, const Progress& progress) {
-  return InContext(graph, backend, device, std::move(options), cache, nullptr, {load, seconds})
-      .by_times(progress)
-      .first;
+  Workbench bench(device);
+  return InContext(graph, backend, device, std::move(options), cache, &bench, {load, seconds}).by_times(progress).first;
 }
 
 void remember_plan(const Graph& graph, const Plan& plan, const Device& device, TimingCache& cache, double load) {
@@ -448,7 +444,7 @@ void remember_plan(const Graph& graph, const Plan& plan, const Device& device, T
 std::optional<Plan> decided_plan(const Graph& graph, const Backend& backend, const Device& device,
                                  const PlanOptions& options, TimingCache& cache) {
   if (!decided_before(graph, device, cache)) return std::nullopt;
-  return InContext(graph, backend, device, options, cache).plan_as_before();
+  return InContext(graph, backend, device, options, cache, nullptr).plan_as_before();
 }
 
 bool decided_before(const Graph& graph, const Device& device, const TimingCache& cache) {

@@ -7,7 +7,6 @@
 #include "graph/ops/attention.h"
 
 #include <cmath>
-#include <cstring>
 #include <limits>
 
 #include "backends/cpu/attention_on_cpu.h"
@@ -222,15 +221,16 @@ inline void copy_mask(const AttentionMask& mask, int64_t query, int64_t queries,
 template <class T>
 inline void copy_rows(const T* from, int64_t pitch, int64_t rows, int64_t size, float* to, int64_t width,
                       int64_t padded) {
-  for (int64_t r = 0; r < rows; ++r, from += pitch, to += width) {
-    if constexpr (std::is_same_v<T, float>) std::memcpy(to, from, size_t(size) * sizeof(float));
-    else {
+  vectorised([=] {
+    for (int64_t r = 0; r < rows; ++r) {
+      const T* const row = from + r * pitch;
+      float* const copy = to + r * width;
       TEMPER_NO_ALIAS
-      for (int64_t i = 0; i < size; ++i) to[i] = widened<float>(from[i]);
+      for (int64_t i = 0; i < size; ++i) copy[i] = widened<float>(row[i]);
+      for (int64_t i = size; i < width; ++i) copy[i] = 0;
     }
-    for (int64_t i = size; i < width; ++i) to[i] = 0;
-  }
-  for (int64_t i = 0; i < (padded - rows) * width; ++i) to[i] = 0;
+    for (int64_t i = rows * width; i < padded * width; ++i) to[i] = 0;
+  });
 }
 
 // Queries of the panel that begins at `panel` of `padded`. An odd number of vectors begins with three: one by itself

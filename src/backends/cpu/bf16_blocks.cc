@@ -24,6 +24,7 @@ constexpr __mmask16 kAll = 0xffff;
 constexpr __mmask8 kAllWide = 0xff;
 
 #define TEMPER_BF16 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")))
+
 // m rows by a panel.
 template <int m>
 TEMPER_BF16 void multiply_pairs(const Bf16Block& block, int64_t row) {

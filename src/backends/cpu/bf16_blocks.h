@@ -16,19 +16,8 @@ constexpr int64_t kBf16Rows = 32;     // of a block, at most
 constexpr int64_t kBf16Columns = 32;  // of a panel
 constexpr int64_t kBf16Depth = 32;    // what a panel's depth is a multiple of, filled up with zeros
 
-// `depth` rows and `columns` columns: [panel][step of 32 rows][half of 16 columns][pair of rows][column][row of the
-// pair], with zeros where there is no row or column.
-struct Bf16Panels {
-  int64_t depth, columns;
-  int64_t steps() const { return ceil_div(depth, kBf16Depth); }
-  int64_t count() const { return ceil_div(columns, kBf16Columns); }
-  int64_t of_panel() const { return steps() * kBf16Depth * kBf16Columns; }  // elements
-  int64_t elements() const { return count() * of_panel(); }
-  int64_t place(int64_t row, int64_t column) const {
-    return column / kBf16Columns * of_panel() + row / kBf16Depth * kBf16Depth * kBf16Columns +
-           column % kBf16Columns / 16 * 16 * kBf16Depth + row % kBf16Depth / 2 * 32 + column % 16 * 2 + row % 2;
-  }
-};
+using Bf16Panels = TilePanels<BFloat16>;
+static_assert(kBf16Columns == kTileBlock && kBf16Depth == Bf16Panels::kDepth);
 
 // sums[r][c] = the sum over k < 32 * steps of a[r][k] * b[k][c], for `rows` rows and the 32 columns of a panel.
 struct Bf16Block {

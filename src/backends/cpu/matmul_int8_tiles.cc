@@ -20,19 +20,7 @@ constexpr int64_t kParallel = 1 << 19;  // operations worth a thread
 constexpr int64_t kHalf = kSumColumns;
 static_assert(kTileBlock == 2 * kHalf);
 
-// `depth` rows and `columns` columns of i8: [panel][step of 64 rows][half of 16 columns][four rows][column][row of the
-// four], with zeros where there is no column.
-struct BytePanels {
-  int64_t depth, columns;
-  int64_t steps() const { return ceil_div(depth, kTileStep); }
-  int64_t count() const { return ceil_div(columns, kTileBlock); }
-  int64_t of_panel() const { return steps() * kTilePanelStep; }  // bytes
-  int64_t bytes() const { return count() * of_panel(); }
-  int64_t place(int64_t row, int64_t column) const {
-    return column / kTileBlock * of_panel() + row / kTileStep * kTilePanelStep + column % kTileBlock / kHalf * 1024 +
-           row % kTileStep / 4 * 64 + column % kHalf * 4 + row % 4;
-  }
-};
+using BytePanels = TilePanels<int8_t>;
 using Sizes = PanelProductSizes<BytePanels>;
 
 std::optional<IntegerEpilogue> epilogue_of(const Problem& problem) {
@@ -82,7 +70,7 @@ class TilesInt8Kernel final : public Kernel {
         weights_(packed.data()) {
     const Config plain = uniform_config(problem, Layout::plain);
     expect_layouts(config, plain.inputs, plain.outputs);
-    expect_packed(packed, size_t(s_.panels.bytes()));
+    expect_packed(packed, size_t(s_.panels.elements()));
     auto epilogue = epilogue_of(problem);
     if (!epilogue) fail(ErrorKind::bad_file, "its epilogue is not supported");
     const DType to = problem.outputs[0].type.dtype;
@@ -175,7 +163,7 @@ std::vector<Config> configs(const Problem& problem, const Device&) { return {uni
 
 Packed build(const Problem& problem, const Config&, const Device&) {
   const BytePanels panels = Sizes(problem).panels;
-  return packed_panels<int8_t>(problem, panels, panels.bytes());
+  return packed_panels<int8_t>(problem, panels, panels.elements());
 }
 
 std::unique_ptr<Kernel> load(const Problem& problem, const Config& config, const PackedView& packed,

@@ -3,8 +3,6 @@
 
 #include <algorithm>
 
-#include "base/checked.h"
-
 #if defined(__x86_64__)
 #include <immintrin.h>
 #include <sys/syscall.h>

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "backends/tactic.h"
+#include "base/checked.h"
 
 namespace temper {
 
@@ -29,6 +30,23 @@ enum class TileRows : uint8_t { bf16, i8, u8 };
 constexpr int64_t kTileBlock = 32;        // rows at most, and columns, of a block
 constexpr int64_t kTileStep = 64;         // bytes of a row that a step multiplies
 constexpr int64_t kTilePanelStep = 2048;  // bytes of a panel for them
+
+// `depth` rows and `columns` columns of T, of 1 or 2 bytes: [panel][step][half of 16 columns][word of rows][column][row
+// of the word], a word being four bytes, with zeros where there is no row or column.
+template <class T>
+struct TilePanels {
+  static constexpr int64_t kWord = 4 / sizeof(T), kDepth = kTileStep / sizeof(T);  // rows of a word, and of a step
+  int64_t depth, columns;
+  int64_t steps() const { return ceil_div(depth, kDepth); }
+  int64_t count() const { return ceil_div(columns, kTileBlock); }
+  int64_t of_panel() const { return steps() * kDepth * kTileBlock; }  // elements
+  int64_t elements() const { return count() * of_panel(); }
+  int64_t place(int64_t row, int64_t column) const {
+    return column / kTileBlock * of_panel() + row / kDepth * kDepth * kTileBlock +
+           column % kTileBlock / 16 * 16 * kDepth + row % kDepth / kWord * 16 * kWord + column % 16 * kWord +
+           row % kWord;
+  }
+};
 
 // For r < rows and each column c of a panel, the sum of all products of row r and column c.
 struct TileBlock {

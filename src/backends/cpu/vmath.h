@@ -33,29 +33,35 @@ inline float expm1_core(float r) {
   return p * r * r + r;
 }
 
+// x as k ln(2) + r with |r| <= ln(2)/2, for |x| < 177.
+struct OfLn2 {
+  int32_t k;
+  float r;
+};
+inline OfLn2 of_ln2(float x) {
+  const float shifted = x * kLog2e + kRound;
+  const float n = shifted - kRound;
+  return {int32_t(as_bits(shifted) - as_bits(kRound)), (x - n * kLn2High) - n * kLn2Low};
+}
+inline float power_of_two(int32_t k) { return as_float(uint32_t(k + 127) << 23); }  // -126 <= k <= 127; 128: infinity
+
 // e^x within 1.5 ulp; subnormal results within one subnormal step.
 inline float exp(float x) {
   x = x < -104.f ? -104.f : x;  // below: 0
   x = x > 89.f ? 89.f : x;      // above: infinity
-  const float shifted = x * kLog2e + kRound;
-  const float n = shifted - kRound;
-  const float r = (x - n * kLn2High) - n * kLn2Low;
-  const int32_t k = int32_t(as_bits(shifted) - as_bits(kRound));
+  const auto [k, r] = of_ln2(x);
   // 2^k in two factors: k reaches from -150 to 128.
   const int32_t half = k >> 1;
   const float p = expm1_core(r) + 1.f;
-  return p * as_float(uint32_t(half + 127) << 23) * as_float(uint32_t(k - half + 127) << 23);
+  return p * power_of_two(half) * power_of_two(k - half);
 }
 
 // e^x for x <= 0 within 1.5 ulp, and 0 below -87, where it is about to leave the normal numbers: one factor of 2^k will
 // do, and one bound.
 inline float exp_below_zero(float x) {
   constexpr float kLeast = -87.f;
-  const float c = x < kLeast ? kLeast : x;
-  const float shifted = c * kLog2e + kRound;
-  const float n = shifted - kRound;
-  const float r = (c - n * kLn2High) - n * kLn2Low;
-  const float e = (expm1_core(r) + 1.f) * as_float((as_bits(shifted) - as_bits(kRound) + 127u) << 23);
+  const auto [k, r] = of_ln2(x < kLeast ? kLeast : x);
+  const float e = (expm1_core(r) + 1.f) * power_of_two(k);
   return x < kLeast ? 0.f : e;
 }
 
@@ -88,10 +94,8 @@ inline float sigmoid(float x) {
 inline float tanh(float x) {
   const float a = magnitude(x);
   const float y = a > 10.f ? 20.f : a + a;  // tanh(10) rounds to 1
-  const float shifted = y * kLog2e + kRound;
-  const float n = shifted - kRound;
-  const float r = (y - n * kLn2High) - n * kLn2Low;
-  const float scale = as_float((as_bits(shifted) - as_bits(kRound) + 127u) << 23);
+  const auto [k, r] = of_ln2(y);
+  const float scale = power_of_two(k);
   const float t = scale * expm1_core(r) + (scale - 1.f);
   return with_sign_of(t / (t + 2.f), x);
 }
